@@ -1,0 +1,291 @@
+//! The facts that the ledger appends. Everything it answers is folded from these.
+
+use crate::effect::{Policy, Terms};
+use crate::hash::{InputHash, OutputHash};
+use crate::id::{
+    CallRef, ClaimId, ErrorClass, Labels, MessageId, Namespace, OperationKey, ScopeId, ToolName,
+    Trace,
+};
+use crate::receipt::Token;
+use crate::status::{CheckAnswer, OutcomeStatus, ResolvedAs, ScopeEnd};
+use crate::time::Time;
+
+/// One appended fact, with its place in the ledger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Place in the ledger, from 0 without gaps; also the leaf index.
+    pub seq: u64,
+    /// Place among the events of its namespace, from 0 without gaps.
+    pub nseq: u64,
+    /// Ledger time.
+    pub at: Time,
+    /// Whose event it is.
+    pub namespace: Namespace,
+    /// Makes a leaf hash say nothing about its line once the line is deleted.
+    pub salt: [u8; 16],
+    /// What happened.
+    pub body: Body,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Body {
+    /// A signing key was made.
+    ScopeOpened(ScopeOpened),
+    /// A signing key was wiped.
+    ScopeClosed {
+        /// Its scope.
+        scope_id: ScopeId,
+        /// Why.
+        end: ScopeEnd,
+    },
+    /// An attempt was granted.
+    Started(Started),
+    /// An outcome of a granted attempt was reported.
+    Finished(Finished),
+    /// A finished attempt was reported in one write.
+    Recorded(Recorded),
+    /// A lease ended without an outcome.
+    LeaseExpired {
+        /// The call.
+        call: CallRef,
+        /// The attempt.
+        attempt: u32,
+    },
+    /// A lease that lived at the last event before a restart got its remaining time again.
+    LeaseExtended {
+        /// The call.
+        call: CallRef,
+        /// The attempt.
+        attempt: u32,
+        /// Where it ends now.
+        lease_expires_at: Time,
+    },
+    /// The outside service was asked what happened.
+    StatusChecked(StatusChecked),
+    /// An operator said what happened.
+    Resolved {
+        /// The call.
+        call: CallRef,
+        /// The operator's word.
+        state: ResolvedAs,
+        /// In the operator's words, masked.
+        reason: String,
+        /// Whether something in the reason was masked.
+        redacted: bool,
+    },
+    /// The effect policy of the namespace was replaced.
+    PolicySet {
+        /// The new policy.
+        policy: Policy,
+    },
+}
+
+/// A signing key was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScopeOpened {
+    /// Its scope.
+    pub scope_id: ScopeId,
+    /// The caller's name for it, masked.
+    pub label: Option<String>,
+    /// When the key will be wiped at the latest.
+    pub expires_at: Time,
+}
+
+/// What a call is, as its first attempt froze it, and what every attempt says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// The tool.
+    pub tool: ToolName,
+    /// Hash of the canonical arguments.
+    pub input_hash: InputHash,
+    /// Effect and its numbers.
+    pub terms: Terms,
+    /// The caller's own key, if it has one.
+    pub operation_key: Option<OperationKey>,
+    /// A message that the call belongs to.
+    pub message_id: Option<MessageId>,
+    /// Free labels, masked.
+    pub labels: Labels,
+    /// The caller's trace.
+    pub trace: Option<Trace>,
+    /// Whether something in the labels was masked.
+    pub redacted: bool,
+}
+
+/// An attempt was granted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Started {
+    /// The call.
+    pub call: CallRef,
+    /// The attempt, from 1 without gaps.
+    pub attempt: u32,
+    /// What the call is.
+    pub facts: Facts,
+    /// Drawn by the process that sends.
+    pub claim_id: ClaimId,
+    /// Whose key will sign.
+    pub scope_id: ScopeId,
+    /// When the ledger stops believing in the attempt.
+    pub lease_expires_at: Time,
+}
+
+/// What an adapter says of an attempt's end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// The status.
+    pub status: OutcomeStatus,
+    /// The caller's monotonic measure, in milliseconds.
+    pub duration_ms: u64,
+    /// Hash of the result text.
+    pub output_hash: Option<OutputHash>,
+    /// Canonical JSON object of at most 2 KiB, masked.
+    pub output_summary: Option<String>,
+    /// Class of the error.
+    pub error_class: Option<ErrorClass>,
+    /// What the outside service calls the effect.
+    pub provider_ref: Option<ProviderRefText>,
+    /// A message that the call belongs to.
+    pub message_id: Option<MessageText>,
+    /// Whether something here was masked.
+    pub redacted: bool,
+}
+
+/// A provider reference after the credential scan, which may have put `[REDACTED:...]` into it.
+pub type ProviderRefText = String;
+/// An outcome's message id after the credential scan.
+pub type MessageText = String;
+
+impl Outcome {
+    /// Whether two outcomes say the same: status, result and error class.
+    pub fn says_the_same(&self, other: &Self) -> bool {
+        self.status == other.status
+            && self.output_hash == other.output_hash
+            && self.error_class == other.error_class
+    }
+}
+
+/// Who signed a success, and the receipt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Receipt {
+    /// The scope whose key signed.
+    pub scope_id: ScopeId,
+    /// The receipt.
+    pub token: Token,
+}
+
+/// An outcome of a granted attempt was reported.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finished {
+    /// The call.
+    pub call: CallRef,
+    /// The attempt.
+    pub attempt: u32,
+    /// What was reported.
+    pub outcome: Outcome,
+    /// Whether it came after another outcome or after the lease.
+    pub late: bool,
+    /// The receipt, if it is a success whose scope, or the one it named, was alive.
+    pub receipt: Option<Receipt>,
+}
+
+/// A finished attempt was reported in one write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    /// The call.
+    pub call: CallRef,
+    /// The attempt, from 1 without gaps.
+    pub attempt: u32,
+    /// What the call is.
+    pub facts: Facts,
+    /// The scope that the caller named.
+    pub scope_id: ScopeId,
+    /// By the caller's clock.
+    pub started_at: Time,
+    /// What was reported.
+    pub outcome: Outcome,
+    /// The receipt, if it is a success whose scope was alive.
+    pub token: Option<Token>,
+}
+
+/// The outside service was asked what happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StatusChecked {
+    /// The call.
+    pub call: CallRef,
+    /// The attempt.
+    pub attempt: u32,
+    /// What it said.
+    pub answer: CheckAnswer,
+    /// Who was asked, masked.
+    pub source: String,
+    /// How long ago it was asked, in milliseconds.
+    pub age_ms: u64,
+    /// What the outside service calls the effect, masked.
+    pub provider_ref: Option<ProviderRefText>,
+    /// Whether the answer settles the attempt. "Not executed" does so only once the outside
+    /// service's answer is final.
+    pub settles: bool,
+    /// Whether something here was masked.
+    pub redacted: bool,
+}
+
+impl Body {
+    /// The call and the attempt that the event is about; attempt 0 for the call as a whole.
+    pub fn call(&self) -> Option<(&CallRef, u32)> {
+        match self {
+            Self::Started(e) => Some((&e.call, e.attempt)),
+            Self::Finished(e) => Some((&e.call, e.attempt)),
+            Self::Recorded(e) => Some((&e.call, e.attempt)),
+            Self::LeaseExpired { call, attempt } | Self::LeaseExtended { call, attempt, .. } => {
+                Some((call, *attempt))
+            }
+            Self::StatusChecked(e) => Some((&e.call, e.attempt)),
+            Self::Resolved { call, .. } => Some((call, 0)),
+            Self::ScopeOpened(_) | Self::ScopeClosed { .. } | Self::PolicySet { .. } => None,
+        }
+    }
+
+    /// What the call is, if the event opens an attempt.
+    pub fn facts(&self) -> Option<&Facts> {
+        match self {
+            Self::Started(e) => Some(&e.facts),
+            Self::Recorded(e) => Some(&e.facts),
+            _ => None,
+        }
+    }
+
+    /// The outcome that the event reports, if it does.
+    pub fn outcome(&self) -> Option<&Outcome> {
+        match self {
+            Self::Finished(e) => Some(&e.outcome),
+            Self::Recorded(e) => Some(&e.outcome),
+            _ => None,
+        }
+    }
+
+    /// The receipt that the event holds, if it does.
+    pub fn token(&self) -> Option<&Token> {
+        match self {
+            Self::Finished(e) => e.receipt.as_ref().map(|receipt| &receipt.token),
+            Self::Recorded(e) => e.token.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// The word of the contract for the event's type.
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            Self::ScopeOpened(_) => "scope_opened",
+            Self::ScopeClosed { .. } => "scope_closed",
+            Self::Started(_) => "started",
+            Self::Finished(_) => "finished",
+            Self::Recorded(_) => "recorded",
+            Self::LeaseExpired { .. } => "lease_expired",
+            Self::LeaseExtended { .. } => "lease_extended",
+            Self::StatusChecked(_) => "status_checked",
+            Self::Resolved { .. } => "resolved",
+            Self::PolicySet { .. } => "policy_set",
+        }
+    }
+}
