@@ -1,0 +1,120 @@
+//! One numbered step per store format, run when a store is opened.
+//!
+//! A step names tables and keys literally and never uses the store's own definitions: those
+//! change, a released step must not. Add the next step as `step_000N.rs`, raise [`FORMAT`],
+//! and test it on a file that the format before wrote.
+#![forbid(unsafe_code)]
+
+mod step_0001;
+
+use redb::{Database, ReadableDatabase, TableDefinition, WriteTransaction};
+
+/// The format that this build reads and writes.
+pub const FORMAT: u32 = 1;
+
+const META: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("meta");
+const FORMAT_KEY: &str = "format";
+
+type Step = fn(&WriteTransaction) -> Result<(), redb::Error>;
+
+/// The step at index `n` leads from format `n` to `n + 1`; format 0 is an empty file.
+const STEPS: [Step; FORMAT as usize] = [step_0001::run];
+
+/// Why a store could not be brought to this build's format. The file is unchanged.
+#[derive(Debug, thiserror::Error)]
+pub enum MigrationError {
+    /// A newer build wrote the file.
+    #[error(
+        "the ledger file has format {found}, this build knows formats up to {FORMAT}: \
+         use the newer build that wrote it"
+    )]
+    Newer {
+        /// The file's format.
+        found: u32,
+    },
+    /// The file is no ledger, or its format entry is damaged.
+    #[error("the file holds tables but no readable format number: it is not a recibo ledger")]
+    NotALedger,
+    /// The file could not be read or written.
+    #[error("the ledger file could not be read or written")]
+    Storage(#[source] Box<redb::Error>),
+}
+
+impl<E: Into<redb::Error>> From<E> for MigrationError {
+    fn from(error: E) -> Self {
+        Self::Storage(Box::new(error.into()))
+    }
+}
+
+/// Brings a file to [`FORMAT`], one step per transaction, and returns the format that it had.
+/// A file of a newer format is refused unchanged.
+pub fn run(db: &Database) -> Result<u32, MigrationError> {
+    let found = format_of(db)?;
+    if found > FORMAT {
+        return Err(MigrationError::Newer { found });
+    }
+    for (step, reached) in STEPS.iter().zip(1_u32..).skip(found as usize) {
+        let mut txn = db.begin_write()?;
+        txn.set_two_phase_commit(true);
+        txn.set_quick_repair(true);
+        step(&txn)?;
+        txn.open_table(META)?.insert(FORMAT_KEY, reached.to_le_bytes().as_slice())?;
+        txn.commit()?;
+    }
+    Ok(found)
+}
+
+fn format_of(db: &Database) -> Result<u32, MigrationError> {
+    let txn = db.begin_read()?;
+    if txn.list_tables()?.next().is_none() {
+        return Ok(0);
+    }
+    let table = match txn.open_table(META) {
+        Ok(table) => table,
+        Err(redb::TableError::Storage(error)) => return Err(error.into()),
+        Err(_) => return Err(MigrationError::NotALedger),
+    };
+    let value = table.get(FORMAT_KEY)?.ok_or(MigrationError::NotALedger)?;
+    let bytes: [u8; 4] = value.value().try_into().map_err(|_| MigrationError::NotALedger)?;
+    Ok(u32::from_le_bytes(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use redb::backends::InMemoryBackend;
+
+    fn empty() -> Database {
+        Database::builder().create_with_backend(InMemoryBackend::new()).unwrap()
+    }
+
+    fn set_format(db: &Database, bytes: &[u8]) {
+        let txn = db.begin_write().unwrap();
+        txn.open_table(META).unwrap().insert(FORMAT_KEY, bytes).unwrap();
+        txn.commit().unwrap();
+    }
+
+    #[test]
+    fn an_empty_file_reaches_the_newest_format_and_stays_there() {
+        let db = empty();
+        assert_eq!(run(&db).unwrap(), 0);
+        assert_eq!(run(&db).unwrap(), FORMAT);
+    }
+
+    #[test]
+    fn a_newer_file_is_refused_unchanged() {
+        let db = empty();
+        set_format(&db, &(FORMAT + 1).to_le_bytes());
+        let error = run(&db).unwrap_err();
+        assert!(matches!(error, MigrationError::Newer { found } if found == FORMAT + 1));
+        assert!(error.to_string().contains("newer build"));
+        assert_eq!(db.begin_read().unwrap().list_tables().unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_foreign_file_is_refused() {
+        let db = empty();
+        set_format(&db, b"x");
+        assert!(matches!(run(&db), Err(MigrationError::NotALedger)));
+    }
+}
