@@ -11,8 +11,8 @@ const MAX_MS: u64 = 253_402_300_799_999;
 
 impl Time {
     /// The point that lies this many milliseconds after the epoch; later than year 9999 is cut to it.
-    pub fn from_ms(ms: u64) -> Self {
-        Self(ms.min(MAX_MS))
+    pub const fn from_ms(ms: u64) -> Self {
+        Self(if ms < MAX_MS { ms } else { MAX_MS })
     }
 
     /// Milliseconds since the epoch.

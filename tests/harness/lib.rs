@@ -1,0 +1,4 @@
+//! What the tests share.
+#![forbid(unsafe_code)]
+
+pub mod pure;

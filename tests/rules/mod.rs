@@ -1,0 +1,4 @@
+//! The rules of the ledger, as tables of short scripts (see `harness/pure.rs` for the words).
+
+mod decisions;
+mod outcomes;
