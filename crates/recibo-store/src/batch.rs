@@ -1,0 +1,380 @@
+//! One write transaction: look up, decide with pure code, append. What is decided for one
+//! draft is seen by the next, since lookups read the transaction's own writes.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use recibo_core::call::Call;
+use recibo_core::decision::Moment;
+use recibo_core::effect::Policy;
+use recibo_core::event::{Body, Event};
+use recibo_core::hash::sha256;
+use recibo_core::id::{CallRef, Namespace};
+use recibo_core::lease::LeaseSecret;
+use recibo_core::line;
+use recibo_core::plan::{Place, Plan};
+use recibo_core::receipt::IdempotencyKey;
+use recibo_core::status::CallState;
+use recibo_core::time::Time;
+use recibo_core::tree::{Frontier, leaf_hash};
+use redb::{ReadableTable, Table, WriteTransaction};
+
+use crate::api_key::ApiKeys;
+use crate::codec::{
+    AttemptRow, Head, NamespaceRow, OpenCallRow, StoredEvent, TipRow, encode_event,
+};
+use crate::error::StorageError;
+use crate::keyring::Keyring;
+use crate::lookup::{Found, Lookup};
+use crate::tables::{self, RunKey};
+
+/// Random bytes for salts, keys and ids.
+pub type Entropy = Box<dyn FnMut(&mut [u8]) + Send>;
+
+/// What the writer keeps between batches. If a commit fails it is wrong, and the writer stops.
+pub(crate) struct WriterState {
+    pub(crate) head: Head,
+    pub(crate) frontier: Frontier,
+    pub(crate) namespaces: HashMap<Namespace, NamespaceState>,
+    /// Ends of the leases that live, with the first seq of their call.
+    pub(crate) leases: BTreeSet<(Time, u64)>,
+    pub(crate) keyring: Keyring,
+    pub(crate) api_keys: ApiKeys,
+    pub(crate) lease_secret: LeaseSecret,
+    pub(crate) entropy: Entropy,
+}
+
+/// A namespace's row, and its policy in force.
+pub(crate) struct NamespaceState {
+    pub(crate) row: NamespaceRow,
+    pub(crate) policy: Arc<Policy>,
+    pub(crate) is_changed: bool,
+}
+
+type Bytes<'t> = Table<'t, &'static [u8], &'static [u8]>;
+type Seqs<'t> = Table<'t, u64, &'static [u8]>;
+
+pub(crate) struct Tables<'t> {
+    pub(crate) events: Seqs<'t>,
+    pub(crate) nodes: Bytes<'t>,
+    pub(crate) namespaces: Bytes<'t>,
+    pub(crate) run_ids: Bytes<'t>,
+    pub(crate) runs: Bytes<'t>,
+    pub(crate) open_calls: Seqs<'t>,
+    pub(crate) operation_keys: Bytes<'t>,
+    pub(crate) idempotency: Table<'t, &'static [u8], u64>,
+    pub(crate) scopes: Bytes<'t>,
+    pub(crate) api_keys: Bytes<'t>,
+}
+
+impl<'t> Tables<'t> {
+    pub(crate) fn open(txn: &'t WriteTransaction) -> Result<Self, StorageError> {
+        Ok(Self {
+            events: txn.open_table(tables::EVENTS)?,
+            nodes: txn.open_table(tables::NODES)?,
+            namespaces: txn.open_table(tables::NAMESPACES)?,
+            run_ids: txn.open_table(tables::RUN_IDS)?,
+            runs: txn.open_table(tables::RUNS)?,
+            open_calls: txn.open_table(tables::OPEN_CALLS)?,
+            operation_keys: txn.open_table(tables::OPERATION_KEYS)?,
+            idempotency: txn.open_table(tables::IDEMPOTENCY)?,
+            scopes: txn.open_table(tables::SCOPES)?,
+            api_keys: txn.open_table(tables::API_KEYS)?,
+        })
+    }
+
+    pub(crate) fn lookup(&self) -> Lookup<'_, Bytes<'t>, Seqs<'t>> {
+        Lookup { run_ids: &self.run_ids, runs: &self.runs, events: &self.events }
+    }
+}
+
+/// One transaction under way.
+pub(crate) struct Batch<'t, 's> {
+    pub(crate) tables: Tables<'t>,
+    pub(crate) state: &'s mut WriterState,
+    pub(crate) moment: Moment,
+}
+
+impl Batch<'_, '_> {
+    pub(crate) fn now(&self) -> Time {
+        self.moment.now
+    }
+
+    pub(crate) fn place(&self) -> Place {
+        Place { seq: self.state.head.size, moment: self.moment }
+    }
+
+    pub(crate) fn random<const N: usize>(&mut self) -> [u8; N] {
+        let mut bytes = [0; N];
+        (self.state.entropy)(&mut bytes);
+        bytes
+    }
+
+    /// The namespace's state; a new namespace gets a number.
+    pub(crate) fn namespace(&mut self, namespace: &Namespace) -> &mut NamespaceState {
+        let head = &mut self.state.head;
+        self.state.namespaces.entry(namespace.clone()).or_insert_with(|| {
+            let no = head.next_namespace_no;
+            head.next_namespace_no += 1;
+            NamespaceState {
+                row: NamespaceRow { no, next_nseq: 0, policy_seq: None },
+                policy: Arc::default(),
+                is_changed: true,
+            }
+        })
+    }
+
+    /// The number of a namespace that has one.
+    pub(crate) fn namespace_no(&self, namespace: &Namespace) -> Option<u32> {
+        self.state.namespaces.get(namespace).map(|state| state.row.no)
+    }
+
+    pub(crate) fn policy(&self, namespace: &Namespace) -> Arc<Policy> {
+        self.state.namespaces.get(namespace).map(|state| state.policy.clone()).unwrap_or_default()
+    }
+
+    pub(crate) fn find(
+        &self,
+        namespace: &Namespace,
+        call: &CallRef,
+    ) -> Result<Option<Found>, StorageError> {
+        match self.namespace_no(namespace) {
+            Some(no) => self.tables.lookup().call(no, call),
+            None => Ok(None),
+        }
+    }
+
+    /// Appends one event and gives its number.
+    pub(crate) fn append(
+        &mut self,
+        namespace: &Namespace,
+        before: Option<u64>,
+        body: Body,
+    ) -> Result<u64, StorageError> {
+        let seq = self.state.head.size;
+        let at = self.now();
+        let salt = self.random();
+        let of_namespace = self.namespace(namespace);
+        let (nseq, namespace_no) = (of_namespace.row.next_nseq, of_namespace.row.no);
+        of_namespace.row.next_nseq += 1;
+        of_namespace.is_changed = true;
+
+        let event = Event { seq, nseq, at, namespace: namespace.clone(), salt, body };
+        let text = line::render(&event);
+        assert!(
+            text.len() <= recibo_core::limits::LINE_BYTES_MAX,
+            "every member has a limit, so a line has one"
+        );
+        let leaf = leaf_hash(text.as_bytes());
+        let stored = StoredEvent { nseq, at, namespace_no, before, salt, body: event.body };
+        self.tables.events.insert(seq, encode_event(&leaf, &stored).as_slice())?;
+
+        let mut nodes = Vec::new();
+        self.state.frontier.push(leaf, |level, index, hash| nodes.push((level, index, hash)));
+        for (level, index, hash) in nodes {
+            self.tables.nodes.insert(tables::node(level, index).as_slice(), hash.as_slice())?;
+        }
+        self.state.head.size += 1;
+        self.state.head.last_at_ms = at.ms();
+        Ok(seq)
+    }
+
+    /// Appends what a plan holds and writes the rows of its call.
+    pub(crate) fn carry_out(
+        &mut self,
+        namespace: &Namespace,
+        found: Option<&Found>,
+        plan: Plan,
+    ) -> Result<(), StorageError> {
+        let Some(call) = plan.call else { return Ok(()) };
+        let mut before = found.map(|found| found.known.call.tip.version);
+        let target = plan.bodies.first().and_then(|body| body.call()).map(|(call, _)| call.clone());
+        let target = target.ok_or(StorageError::Inconsistent("a plan without a call"))?;
+        let opening =
+            plan.bodies.iter().find_map(|body| Some((body.facts()?.clone(), origin(body))));
+        for body in plan.bodies {
+            before = Some(self.append(namespace, before, body)?);
+        }
+        let run_no = match found {
+            Some(found) => found.run_no,
+            None => {
+                let (facts, _) =
+                    opening.as_ref().ok_or(StorageError::Inconsistent("a call without a start"))?;
+                self.enter(namespace, &target, facts, call.tip.first_seq)?
+            }
+        };
+        self.write_call(namespace, run_no, &target, found, &call)
+    }
+
+    /// Enters a new call into the indexes.
+    fn enter(
+        &mut self,
+        namespace: &Namespace,
+        call: &CallRef,
+        facts: &recibo_core::event::Facts,
+        first_seq: u64,
+    ) -> Result<u64, StorageError> {
+        let namespace_no = self.namespace(namespace).row.no;
+        let run_no = self.run_no(namespace_no, call)?;
+        let id = call.tool_call_id.as_str();
+        self.tables.runs.insert(RunKey::order(run_no, first_seq).as_slice(), id.as_bytes())?;
+        let digest = twin_digest(facts);
+        self.tables.runs.insert(RunKey::twin(run_no, &digest, first_seq).as_slice(), &[][..])?;
+        let key = IdempotencyKey::derive(namespace.as_str(), call.run_id.as_str(), id);
+        self.tables.idempotency.insert(&key.as_bytes()[..16], first_seq)?;
+        if let Some(key) = &facts.operation_key {
+            let key = tables::under(namespace_no, key.as_str());
+            self.tables
+                .operation_keys
+                .insert(key.as_slice(), first_seq.to_be_bytes().as_slice())?;
+        }
+        Ok(run_no)
+    }
+
+    fn run_no(&mut self, namespace_no: u32, call: &CallRef) -> Result<u64, StorageError> {
+        if let Some(run_no) = self.tables.lookup().run_no(namespace_no, &call.run_id)? {
+            return Ok(run_no);
+        }
+        let run_no = self.state.head.next_run_no;
+        self.state.head.next_run_no += 1;
+        let key = tables::under(namespace_no, call.run_id.as_str());
+        self.tables.run_ids.insert(key.as_slice(), run_no.to_be_bytes().as_slice())?;
+        Ok(run_no)
+    }
+
+    fn write_call(
+        &mut self,
+        namespace: &Namespace,
+        run_no: u64,
+        target: &CallRef,
+        found: Option<&Found>,
+        call: &Call,
+    ) -> Result<(), StorageError> {
+        let id = target.tool_call_id.as_str();
+        let tip = &call.tip;
+        for attempt in call.older.values() {
+            let opening = self.tables.lookup().event(attempt.started_seq)?;
+            let row = AttemptRow::of(attempt, tip, origin(&opening.body));
+            let key = RunKey::attempt(run_no, id, attempt.number);
+            self.tables.runs.insert(key.as_slice(), row.encode().as_slice())?;
+        }
+        let key = RunKey::call(run_no, id);
+        self.tables.runs.insert(key.as_slice(), TipRow::of(tip).encode().as_slice())?;
+        self.track_lease(found.map(|found| &found.known.call), call);
+        self.track_open(namespace, run_no, target, found, call)
+    }
+
+    fn track_lease(&mut self, before: Option<&Call>, after: &Call) {
+        let open_end = |call: &Call| {
+            let newest = &call.tip.newest;
+            newest.lease_expires_at.filter(|_| newest.is_open())
+        };
+        let (before, after_end) = (before.and_then(open_end), open_end(after));
+        if before == after_end {
+            return;
+        }
+        if let Some(end) = before {
+            self.state.leases.remove(&(end, after.tip.first_seq));
+        }
+        if let Some(end) = after_end {
+            self.state.leases.insert((end, after.tip.first_seq));
+        }
+    }
+
+    /// Keeps the calls that are open or unknown listed.
+    fn track_open(
+        &mut self,
+        namespace: &Namespace,
+        run_no: u64,
+        target: &CallRef,
+        found: Option<&Found>,
+        call: &Call,
+    ) -> Result<(), StorageError> {
+        let now = self.now();
+        let is_open = |call: &Call| {
+            call.tip.newest.is_open()
+                || matches!(call.tip.state(now), CallState::InFlight | CallState::Unknown)
+        };
+        let before = found.is_some_and(|found| is_open(&found.known.call));
+        let after = is_open(call);
+        if after && !before {
+            let row = OpenCallRow {
+                namespace_no: self.namespace(namespace).row.no,
+                run_no,
+                tool_call_id: target.tool_call_id.as_str().to_owned(),
+            };
+            self.tables.open_calls.insert(call.tip.first_seq, row.encode().as_slice())?;
+        } else if before && !after {
+            self.tables.open_calls.remove(call.tip.first_seq)?;
+        }
+        Ok(())
+    }
+
+    /// Writes what every commit writes: the head, and the namespaces that changed.
+    pub(crate) fn finish(mut self, txn: &WriteTransaction) -> Result<(), StorageError> {
+        for (name, namespace) in &mut self.state.namespaces {
+            if std::mem::take(&mut namespace.is_changed) {
+                let row = namespace.row.encode();
+                self.tables.namespaces.insert(name.as_str().as_bytes(), row.as_slice())?;
+            }
+        }
+        self.state.head.frontier = self.state.frontier.nodes().to_vec();
+        let mut meta = txn.open_table(tables::META)?;
+        meta.insert(tables::HEAD_KEY, self.state.head.encode().as_slice())?;
+        Ok(())
+    }
+
+    /// The call whose first event this is.
+    pub(crate) fn call_of(&self, first_seq: u64) -> Result<Option<CallRef>, StorageError> {
+        let event = self.tables.lookup().event(first_seq)?;
+        Ok(event.body.call().map(|(call, _)| call.clone()))
+    }
+
+    /// The call that holds an operation key.
+    pub(crate) fn holder_of(
+        &self,
+        namespace: &Namespace,
+        key: &recibo_core::id::OperationKey,
+    ) -> Result<Option<CallRef>, StorageError> {
+        let Some(no) = self.namespace_no(namespace) else { return Ok(None) };
+        let key = tables::under(no, key.as_str());
+        let first_seq = match self.tables.operation_keys.get(key.as_slice())? {
+            Some(value) => crate::lookup::number(value.value())?,
+            None => return Ok(None),
+        };
+        self.call_of(first_seq)
+    }
+}
+
+/// What two calls that do the same share.
+pub(crate) fn twin_digest(facts: &recibo_core::event::Facts) -> [u8; 8] {
+    twin_digest_of(facts.tool.as_str(), facts.input_hash.as_bytes())
+}
+
+pub(crate) fn twin_digest_of(tool: &str, input_hash: &[u8; 32]) -> [u8; 8] {
+    first_eight(sha256(&[input_hash, tool.as_bytes()]))
+}
+
+/// A filter value for the claim or the one-shot that opened an attempt.
+pub(crate) fn origin(opening: &Body) -> u64 {
+    match opening {
+        Body::Started(e) => claim_origin(e.claim_id.as_str()),
+        Body::Recorded(e) => shot_origin(e.started_at, e.outcome.duration_ms),
+        _ => 0,
+    }
+}
+
+pub(crate) fn claim_origin(claim_id: &str) -> u64 {
+    u64::from_be_bytes(first_eight(sha256(&[b"claim", claim_id.as_bytes()])))
+}
+
+pub(crate) fn shot_origin(started_at: Time, duration_ms: u64) -> u64 {
+    let (start, duration) = (started_at.ms().to_be_bytes(), duration_ms.to_be_bytes());
+    u64::from_be_bytes(first_eight(sha256(&[b"shot", &start, &duration])))
+}
+
+fn first_eight(hash: [u8; 32]) -> [u8; 8] {
+    let mut first = [0; 8];
+    first.copy_from_slice(&hash[..8]);
+    first
+}

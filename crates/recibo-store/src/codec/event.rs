@@ -1,0 +1,474 @@
+//! Stored events: version byte, leaf hash, then the event without what its place says already.
+
+use bincode::{Decode, Encode};
+use recibo_core::effect::{Effect, Policy, Rule, Terms};
+use recibo_core::event::{
+    Body, Facts, Finished, Outcome, Receipt, Recorded, ScopeOpened, Started, StatusChecked,
+};
+use recibo_core::hash::{InputHash, OutputHash};
+use recibo_core::id::{
+    CallRef, ClaimId, ErrorClass, Labels, MessageId, OperationKey, RunId, ScopeId, ToolCallId,
+    ToolName, Trace,
+};
+use recibo_core::receipt::Token;
+use recibo_core::status::{CheckAnswer, OutcomeStatus, ResolvedAs, ScopeEnd};
+use recibo_core::time::Time;
+use recibo_core::tree::Hash;
+
+use super::{CodecError, VERSION, append, take_rest};
+
+const WHAT: &str = "event";
+const BROKEN: CodecError = CodecError { what: WHAT };
+/// Version byte and leaf hash.
+const PREFIX_LEN: usize = 1 + 32;
+
+/// An event as stored: its number is the key, its namespace a number.
+pub(crate) struct StoredEvent {
+    pub(crate) nseq: u64,
+    pub(crate) at: Time,
+    pub(crate) namespace_no: u32,
+    /// The event of the same call before this one, so that a call's story can be walked.
+    pub(crate) before: Option<u64>,
+    pub(crate) salt: [u8; 16],
+    pub(crate) body: Body,
+}
+
+#[derive(Encode, Decode)]
+struct Frame {
+    namespace_no: u32,
+    nseq: u64,
+    at_ms: u64,
+    before: Option<u64>,
+    salt: [u8; 16],
+    body: StoredBody,
+}
+
+#[derive(Encode, Decode)]
+enum StoredBody {
+    ScopeOpened {
+        scope: String,
+        label: Option<String>,
+        expires_ms: u64,
+    },
+    ScopeClosed {
+        scope: String,
+        end: u8,
+    },
+    Started {
+        at: StoredAttempt,
+        facts: StoredFacts,
+        claim: String,
+        scope: String,
+        lease_ms: u64,
+    },
+    Finished {
+        at: StoredAttempt,
+        outcome: StoredOutcome,
+        late: bool,
+        receipt: Option<StoredReceipt>,
+    },
+    Recorded {
+        at: StoredAttempt,
+        facts: StoredFacts,
+        scope: String,
+        started_ms: u64,
+        outcome: StoredOutcome,
+        digest: Option<[u8; 32]>,
+    },
+    LeaseExpired {
+        at: StoredAttempt,
+    },
+    LeaseExtended {
+        at: StoredAttempt,
+        lease_ms: u64,
+    },
+    StatusChecked {
+        at: StoredAttempt,
+        answer: u8,
+        source: String,
+        age_ms: u64,
+        provider_ref: Option<String>,
+        settles: bool,
+        redacted: bool,
+    },
+    Resolved {
+        at: StoredAttempt,
+        state: u8,
+        reason: String,
+        redacted: bool,
+    },
+    PolicySet {
+        rules: Vec<StoredRule>,
+    },
+}
+
+#[derive(Encode, Decode)]
+struct StoredAttempt {
+    run_id: String,
+    tool_call_id: String,
+    attempt: u32,
+}
+
+#[derive(Encode, Decode)]
+struct StoredFacts {
+    tool: String,
+    input_hash: [u8; 32],
+    terms: StoredTerms,
+    operation_key: Option<String>,
+    message_id: Option<String>,
+    labels: Vec<(String, String)>,
+    trace: Option<([u8; 16], [u8; 8])>,
+    redacted: bool,
+}
+
+#[derive(Encode, Decode)]
+struct StoredTerms {
+    effect: u8,
+    key_window_ms: Option<u64>,
+    settle_ms: Option<u64>,
+    max_attempts: Option<u32>,
+}
+
+#[derive(Encode, Decode)]
+struct StoredOutcome {
+    status: u8,
+    duration_ms: u64,
+    output_hash: Option<[u8; 32]>,
+    output_summary: Option<String>,
+    error_class: Option<String>,
+    provider_ref: Option<String>,
+    message_id: Option<String>,
+    redacted: bool,
+}
+
+#[derive(Encode, Decode)]
+struct StoredReceipt {
+    scope: String,
+    digest: [u8; 32],
+}
+
+#[derive(Encode, Decode)]
+struct StoredRule {
+    pattern: String,
+    terms: StoredTerms,
+}
+
+/// Bytes of an event. The second of a token is the second of its event, so only the digest
+/// is kept.
+pub(crate) fn encode_event(leaf: &Hash, event: &StoredEvent) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(400);
+    bytes.push(VERSION);
+    bytes.extend_from_slice(leaf);
+    let frame = Frame {
+        namespace_no: event.namespace_no,
+        nseq: event.nseq,
+        at_ms: event.at.ms(),
+        before: event.before,
+        salt: event.salt,
+        body: to_stored(&event.body),
+    };
+    append(&mut bytes, &frame);
+    bytes
+}
+
+/// Reads the bytes of an event.
+pub(crate) fn decode_event(bytes: &[u8]) -> Result<StoredEvent, CodecError> {
+    leaf_of(bytes)?;
+    let frame: Frame = take_rest(&bytes[PREFIX_LEN..], WHAT)?;
+    let at = Time::from_ms(frame.at_ms);
+    Ok(StoredEvent {
+        nseq: frame.nseq,
+        at,
+        namespace_no: frame.namespace_no,
+        before: frame.before,
+        salt: frame.salt,
+        body: from_stored(frame.body, at).ok_or(BROKEN)?,
+    })
+}
+
+/// The leaf hash of a stored event.
+pub(crate) fn leaf_of(bytes: &[u8]) -> Result<Hash, CodecError> {
+    match bytes {
+        [VERSION, rest @ ..] => rest.first_chunk::<32>().copied().ok_or(BROKEN),
+        _ => Err(BROKEN),
+    }
+}
+
+/// Namespace number and time of a stored event, without reading the rest: for searches.
+pub(crate) fn namespace_of(bytes: &[u8]) -> Result<(u32, Time), CodecError> {
+    #[derive(Decode)]
+    struct Start {
+        namespace_no: u32,
+        _nseq: u64,
+        at_ms: u64,
+    }
+    leaf_of(bytes)?;
+    let (start, _): (Start, usize) =
+        bincode::decode_from_slice(&bytes[PREFIX_LEN..], super::CONFIG).map_err(|_| BROKEN)?;
+    Ok((start.namespace_no, Time::from_ms(start.at_ms)))
+}
+
+fn to_stored(body: &Body) -> StoredBody {
+    match body {
+        Body::ScopeOpened(e) => StoredBody::ScopeOpened {
+            scope: e.scope_id.as_str().to_owned(),
+            label: e.label.clone(),
+            expires_ms: e.expires_at.ms(),
+        },
+        Body::ScopeClosed { scope_id, end } => StoredBody::ScopeClosed {
+            scope: scope_id.as_str().to_owned(),
+            end: index_of(ScopeEnd::ALL, end),
+        },
+        Body::Started(e) => StoredBody::Started {
+            at: attempt(&e.call, e.attempt),
+            facts: facts(&e.facts),
+            claim: e.claim_id.as_str().to_owned(),
+            scope: e.scope_id.as_str().to_owned(),
+            lease_ms: e.lease_expires_at.ms(),
+        },
+        Body::Finished(e) => StoredBody::Finished {
+            at: attempt(&e.call, e.attempt),
+            outcome: outcome(&e.outcome),
+            late: e.late,
+            receipt: e.receipt.as_ref().map(|receipt| StoredReceipt {
+                scope: receipt.scope_id.as_str().to_owned(),
+                digest: receipt.token.digest,
+            }),
+        },
+        Body::Recorded(e) => StoredBody::Recorded {
+            at: attempt(&e.call, e.attempt),
+            facts: facts(&e.facts),
+            scope: e.scope_id.as_str().to_owned(),
+            started_ms: e.started_at.ms(),
+            outcome: outcome(&e.outcome),
+            digest: e.token.map(|token| token.digest),
+        },
+        Body::LeaseExpired { call, attempt: number } => {
+            StoredBody::LeaseExpired { at: attempt(call, *number) }
+        }
+        Body::LeaseExtended { call, attempt: number, lease_expires_at } => {
+            StoredBody::LeaseExtended {
+                at: attempt(call, *number),
+                lease_ms: lease_expires_at.ms(),
+            }
+        }
+        Body::StatusChecked(e) => StoredBody::StatusChecked {
+            at: attempt(&e.call, e.attempt),
+            answer: index_of(CheckAnswer::ALL, &e.answer),
+            source: e.source.clone(),
+            age_ms: e.age_ms,
+            provider_ref: e.provider_ref.clone(),
+            settles: e.settles,
+            redacted: e.redacted,
+        },
+        Body::Resolved { call, state, reason, redacted } => StoredBody::Resolved {
+            at: attempt(call, 0),
+            state: index_of(ResolvedAs::ALL, state),
+            reason: reason.clone(),
+            redacted: *redacted,
+        },
+        Body::PolicySet { policy } => StoredBody::PolicySet {
+            rules: policy
+                .rules
+                .iter()
+                .map(|rule| StoredRule { pattern: rule.pattern.clone(), terms: terms(&rule.terms) })
+                .collect(),
+        },
+    }
+}
+
+fn attempt(call: &CallRef, attempt: u32) -> StoredAttempt {
+    StoredAttempt {
+        run_id: call.run_id.as_str().to_owned(),
+        tool_call_id: call.tool_call_id.as_str().to_owned(),
+        attempt,
+    }
+}
+
+fn facts(facts: &Facts) -> StoredFacts {
+    StoredFacts {
+        tool: facts.tool.as_str().to_owned(),
+        input_hash: *facts.input_hash.as_bytes(),
+        terms: terms(&facts.terms),
+        operation_key: facts.operation_key.as_ref().map(|key| key.as_str().to_owned()),
+        message_id: facts.message_id.as_ref().map(|id| id.as_str().to_owned()),
+        labels: facts.labels.iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect(),
+        trace: facts.trace.map(|trace| (trace.trace_id, trace.span_id)),
+        redacted: facts.redacted,
+    }
+}
+
+fn terms(terms: &Terms) -> StoredTerms {
+    StoredTerms {
+        effect: index_of(&Effect::ALL, &terms.effect),
+        key_window_ms: terms.key_window_ms,
+        settle_ms: terms.settle_ms,
+        max_attempts: terms.max_attempts,
+    }
+}
+
+fn outcome(outcome: &Outcome) -> StoredOutcome {
+    StoredOutcome {
+        status: index_of(OutcomeStatus::ALL, &outcome.status),
+        duration_ms: outcome.duration_ms,
+        output_hash: outcome.output_hash.map(|hash| *hash.as_bytes()),
+        output_summary: outcome.output_summary.clone(),
+        error_class: outcome.error_class.as_ref().map(|class| class.as_str().to_owned()),
+        provider_ref: outcome.provider_ref.clone(),
+        message_id: outcome.message_id.clone(),
+        redacted: outcome.redacted,
+    }
+}
+
+/// `None` if a text or a number is not what was once checked.
+fn from_stored(stored: StoredBody, at: Time) -> Option<Body> {
+    let token = |digest| Token { epoch: at.epoch_s(), digest };
+    Some(match stored {
+        StoredBody::ScopeOpened { scope, label, expires_ms } => Body::ScopeOpened(ScopeOpened {
+            scope_id: ScopeId::parse(&scope).ok()?,
+            label,
+            expires_at: Time::from_ms(expires_ms),
+        }),
+        StoredBody::ScopeClosed { scope, end } => Body::ScopeClosed {
+            scope_id: ScopeId::parse(&scope).ok()?,
+            end: at_index(ScopeEnd::ALL, end)?,
+        },
+        StoredBody::Started { at, facts, claim, scope, lease_ms } => {
+            let (call, attempt) = place(&at)?;
+            Body::Started(Started {
+                call,
+                attempt,
+                facts: read_facts(facts)?,
+                claim_id: ClaimId::parse(&claim).ok()?,
+                scope_id: ScopeId::parse(&scope).ok()?,
+                lease_expires_at: Time::from_ms(lease_ms),
+            })
+        }
+        StoredBody::Finished { at, outcome, late, receipt } => {
+            let (call, attempt) = place(&at)?;
+            let receipt = match receipt {
+                Some(receipt) => Some(Receipt {
+                    scope_id: ScopeId::parse(&receipt.scope).ok()?,
+                    token: token(receipt.digest),
+                }),
+                None => None,
+            };
+            let outcome = read_outcome(outcome)?;
+            Body::Finished(Finished { call, attempt, outcome, late, receipt })
+        }
+        StoredBody::Recorded { at, facts, scope, started_ms, outcome, digest } => {
+            let (call, attempt) = place(&at)?;
+            Body::Recorded(Recorded {
+                call,
+                attempt,
+                facts: read_facts(facts)?,
+                scope_id: ScopeId::parse(&scope).ok()?,
+                started_at: Time::from_ms(started_ms),
+                outcome: read_outcome(outcome)?,
+                token: digest.map(token),
+            })
+        }
+        StoredBody::LeaseExpired { at } => {
+            let (call, attempt) = place(&at)?;
+            Body::LeaseExpired { call, attempt }
+        }
+        StoredBody::LeaseExtended { at, lease_ms } => {
+            let (call, attempt) = place(&at)?;
+            Body::LeaseExtended { call, attempt, lease_expires_at: Time::from_ms(lease_ms) }
+        }
+        StoredBody::StatusChecked {
+            at,
+            answer,
+            source,
+            age_ms,
+            provider_ref,
+            settles,
+            redacted,
+        } => {
+            let (call, attempt) = place(&at)?;
+            Body::StatusChecked(StatusChecked {
+                call,
+                attempt,
+                answer: at_index(CheckAnswer::ALL, answer)?,
+                source,
+                age_ms,
+                provider_ref,
+                settles,
+                redacted,
+            })
+        }
+        StoredBody::Resolved { at, state, reason, redacted } => Body::Resolved {
+            call: place(&at)?.0,
+            state: at_index(ResolvedAs::ALL, state)?,
+            reason,
+            redacted,
+        },
+        StoredBody::PolicySet { rules } => {
+            let rules = rules
+                .into_iter()
+                .map(|rule| Some(Rule { pattern: rule.pattern, terms: read_terms(&rule.terms)? }))
+                .collect::<Option<Vec<_>>>()?;
+            Body::PolicySet { policy: Policy { rules } }
+        }
+    })
+}
+
+fn place(stored: &StoredAttempt) -> Option<(CallRef, u32)> {
+    let run_id = RunId::parse(&stored.run_id).ok()?;
+    let tool_call_id = ToolCallId::parse(&stored.tool_call_id).ok()?;
+    Some((CallRef { run_id, tool_call_id }, stored.attempt))
+}
+
+fn read_facts(stored: StoredFacts) -> Option<Facts> {
+    Some(Facts {
+        tool: ToolName::parse(&stored.tool).ok()?,
+        input_hash: InputHash::from_bytes(stored.input_hash),
+        terms: read_terms(&stored.terms)?,
+        operation_key: parsed(stored.operation_key, OperationKey::parse)?,
+        message_id: parsed(stored.message_id, MessageId::parse)?,
+        labels: Labels::parse(stored.labels).ok()?,
+        trace: stored.trace.map(|(trace_id, span_id)| Trace { trace_id, span_id }),
+        redacted: stored.redacted,
+    })
+}
+
+fn read_terms(stored: &StoredTerms) -> Option<Terms> {
+    Some(Terms {
+        effect: at_index(&Effect::ALL, stored.effect)?,
+        key_window_ms: stored.key_window_ms,
+        settle_ms: stored.settle_ms,
+        max_attempts: stored.max_attempts,
+    })
+}
+
+fn read_outcome(stored: StoredOutcome) -> Option<Outcome> {
+    Some(Outcome {
+        status: at_index(OutcomeStatus::ALL, stored.status)?,
+        duration_ms: stored.duration_ms,
+        output_hash: stored.output_hash.map(OutputHash::from_bytes),
+        output_summary: stored.output_summary,
+        error_class: parsed(stored.error_class, ErrorClass::parse)?,
+        provider_ref: stored.provider_ref,
+        message_id: stored.message_id,
+        redacted: stored.redacted,
+    })
+}
+
+/// `Some(None)` for an absent text, `None` for a broken one.
+fn parsed<T, E>(text: Option<String>, parse: fn(&str) -> Result<T, E>) -> Option<Option<T>> {
+    match text {
+        None => Some(None),
+        Some(text) => parse(&text).ok().map(Some),
+    }
+}
+
+/// Words are stored by their place in the list of the contract; the lists only ever grow at
+/// their end.
+pub(super) fn index_of<T: PartialEq>(all: &[T], word: &T) -> u8 {
+    let index = all.iter().position(|other| other == word).expect("every word is in its list");
+    u8::try_from(index).expect("lists are short")
+}
+
+pub(super) fn at_index<T: Copy>(all: &[T], index: u8) -> Option<T> {
+    all.get(usize::from(index)).copied()
+}

@@ -1,0 +1,34 @@
+//! The embedded store of the ledger: one redb file, one writer thread, snapshots for readers.
+//!
+//! Knows nothing of HTTP and nothing of JSON. Every write is answered only after it is
+//! durable; every refusal has appended nothing.
+#![forbid(unsafe_code)]
+
+mod answer;
+pub mod api_key;
+mod batch;
+mod clock;
+mod codec;
+mod error;
+pub mod etag;
+mod keyring;
+mod lookup;
+mod open;
+mod scope_id;
+mod serve;
+mod snapshot;
+mod store;
+mod tables;
+mod writer;
+
+pub use answer::{CheckedAnswer, ClaimAnswer, OpenedScope, RecordAnswer, Twin};
+pub use batch::Entropy;
+pub use clock::{Clock, ManualClock, SystemClock};
+pub use codec::CodecError;
+pub use error::{OpenError, StorageError, WriteError};
+pub use open::{Config, LEASE_SECRET_FILE, LEDGER_FILE};
+pub use snapshot::{
+    CallFilter, CallPage, CallView, DecisionView, LogHead, ReceiptLine, RunSummary, ScopeState,
+    ScopeView, SignatureCheck, Snapshot,
+};
+pub use store::{Pending, Store};

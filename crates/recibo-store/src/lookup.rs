@@ -1,0 +1,187 @@
+//! Point reads, shared by the writer (inside its transaction) and by snapshots.
+
+use recibo_core::call::{Attempt, Call, Tip};
+use recibo_core::event::Body;
+use recibo_core::id::{CallRef, Namespace, RunId};
+use recibo_core::plan::KnownCall;
+use recibo_core::receipt::IdempotencyKey;
+use recibo_core::record::Record;
+use recibo_core::time::Time;
+use redb::ReadableTable;
+
+use crate::codec::{AttemptRow, StoredEvent, TipRow, decode_event};
+use crate::error::StorageError;
+use crate::tables::{RunKey, under};
+
+pub(crate) trait ByBytes: ReadableTable<&'static [u8], &'static [u8]> {}
+impl<T: ReadableTable<&'static [u8], &'static [u8]>> ByBytes for T {}
+pub(crate) trait BySeq: ReadableTable<u64, &'static [u8]> {}
+impl<T: ReadableTable<u64, &'static [u8]>> BySeq for T {}
+
+/// The tables that point reads need.
+pub(crate) struct Lookup<'a, B: ByBytes, N: BySeq> {
+    pub(crate) run_ids: &'a B,
+    pub(crate) runs: &'a B,
+    pub(crate) events: &'a N,
+}
+
+/// Where a call's rows are, and the call.
+pub(crate) struct Found {
+    pub(crate) run_no: u64,
+    pub(crate) known: KnownCall,
+    /// The call's first event.
+    pub(crate) first: StoredEvent,
+}
+
+impl<B: ByBytes, N: BySeq> Lookup<'_, B, N> {
+    pub(crate) fn run_no(
+        &self,
+        namespace_no: u32,
+        run_id: &RunId,
+    ) -> Result<Option<u64>, StorageError> {
+        let key = under(namespace_no, run_id.as_str());
+        let value = self.run_ids.get(key.as_slice())?;
+        value.map(|value| number(value.value())).transpose()
+    }
+
+    pub(crate) fn tip(&self, run_no: u64, tool_call_id: &str) -> Result<Option<Tip>, StorageError> {
+        let key = RunKey::call(run_no, tool_call_id);
+        let value = self.runs.get(key.as_slice())?;
+        Ok(value.map(|value| TipRow::decode(value.value())?.tip()).transpose()?)
+    }
+
+    pub(crate) fn event(&self, seq: u64) -> Result<StoredEvent, StorageError> {
+        let value = self.events.get(seq)?;
+        let value = value.ok_or(StorageError::Inconsistent("an event is missing"))?;
+        Ok(decode_event(value.value())?)
+    }
+
+    /// A call with its newest attempt at hand.
+    pub(crate) fn call(
+        &self,
+        namespace_no: u32,
+        call: &CallRef,
+    ) -> Result<Option<Found>, StorageError> {
+        match self.run_no(namespace_no, &call.run_id)? {
+            Some(run_no) => self.call_in(run_no, call.tool_call_id.as_str()),
+            None => Ok(None),
+        }
+    }
+
+    pub(crate) fn call_in(
+        &self,
+        run_no: u64,
+        tool_call_id: &str,
+    ) -> Result<Option<Found>, StorageError> {
+        let Some(tip) = self.tip(run_no, tool_call_id)? else { return Ok(None) };
+        let first = self.event(tip.first_seq)?;
+        let facts = first.body.facts().ok_or(StorageError::Inconsistent("a call opens oddly"))?;
+        let known = KnownCall {
+            facts: facts.clone(),
+            call: Call { tip, older: std::collections::BTreeMap::new() },
+        };
+        Ok(Some(Found { run_no, known, first }))
+    }
+
+    /// One attempt before the newest, with its filter.
+    pub(crate) fn older(
+        &self,
+        run_no: u64,
+        tool_call_id: &str,
+        tip: &Tip,
+        number: u32,
+    ) -> Result<Option<Attempt>, StorageError> {
+        let key = RunKey::attempt(run_no, tool_call_id, number);
+        let value = self.runs.get(key.as_slice())?;
+        Ok(value.map(|value| AttemptRow::decode(value.value())?.attempt(tip)).transpose()?)
+    }
+
+    /// All attempts before the newest, in order, each with its filter.
+    pub(crate) fn all_older(
+        &self,
+        run_no: u64,
+        tool_call_id: &str,
+        tip: &Tip,
+    ) -> Result<Vec<(u64, Attempt)>, StorageError> {
+        if tip.attempts() == 1 {
+            return Ok(Vec::new());
+        }
+        let from = RunKey::attempt(run_no, tool_call_id, 0);
+        let to = RunKey::attempt(run_no, tool_call_id, tip.attempts());
+        let mut attempts = Vec::new();
+        for row in self.runs.range(from.as_slice()..to.as_slice())? {
+            let (_, value) = row?;
+            let row = AttemptRow::decode(value.value())?;
+            attempts.push((row.origin, row.attempt(tip)?));
+        }
+        Ok(attempts)
+    }
+
+    /// One attempt, wherever it is kept.
+    pub(crate) fn attempt(
+        &self,
+        run_no: u64,
+        tool_call_id: &str,
+        tip: &Tip,
+        number: u32,
+    ) -> Result<Option<Attempt>, StorageError> {
+        if number == tip.newest.number {
+            return Ok(Some(tip.newest.clone()));
+        }
+        self.older(run_no, tool_call_id, tip, number)
+    }
+
+    /// The attempt that a decision rests on: the successful one, else the newest.
+    pub(crate) fn deciding(
+        &self,
+        run_no: u64,
+        tool_call_id: &str,
+        tip: &Tip,
+    ) -> Result<Attempt, StorageError> {
+        let number = tip.ok_attempt.unwrap_or(tip.newest.number);
+        self.attempt(run_no, tool_call_id, tip, number)?
+            .ok_or(StorageError::Inconsistent("an attempt is missing"))
+    }
+
+    /// The record of an attempt, from its events.
+    pub(crate) fn record(
+        &self,
+        namespace: &Namespace,
+        recorded_at: Time,
+        attempt: &Attempt,
+        now: Time,
+    ) -> Result<Record, StorageError> {
+        let opening = self.event(attempt.started_seq)?;
+        let mut outcomes = Vec::with_capacity(attempt.outcomes.len());
+        for mark in &attempt.outcomes {
+            outcomes.push(self.event(mark.seq)?.body);
+        }
+        build_record(namespace, recorded_at, attempt, (opening.at, &opening.body), &outcomes, now)
+    }
+}
+
+pub(crate) fn build_record(
+    namespace: &Namespace,
+    recorded_at: Time,
+    attempt: &Attempt,
+    opening: (Time, &Body),
+    outcomes: &[Body],
+    now: Time,
+) -> Result<Record, StorageError> {
+    let (call, _) = opening.1.call().ok_or(StorageError::Inconsistent("an attempt opens oddly"))?;
+    if opening.1.facts().is_none() {
+        return Err(StorageError::Inconsistent("an attempt opens oddly"));
+    }
+    let key = IdempotencyKey::derive(
+        namespace.as_str(),
+        call.run_id.as_str(),
+        call.tool_call_id.as_str(),
+    );
+    Ok(Record::build(key, recorded_at, attempt, opening, outcomes, now))
+}
+
+pub(crate) fn number(bytes: &[u8]) -> Result<u64, StorageError> {
+    let bytes =
+        bytes.try_into().map_err(|_| StorageError::Inconsistent("a number is no number"))?;
+    Ok(u64::from_be_bytes(bytes))
+}

@@ -1,0 +1,588 @@
+//! Answers one request inside a batch: what must be known is looked up, the rules of the core
+//! decide, and what they decide is appended.
+
+use recibo_core::call::Attempt;
+use recibo_core::decision::decide;
+use recibo_core::effect::Policy;
+use recibo_core::event::{Body, Outcome, Recorded, ScopeOpened};
+use recibo_core::id::{CallRef, Namespace, OperationKey, ScopeId};
+use recibo_core::plan::{
+    self, Check, Claim, ClaimKnown, ClaimedAs, Holder, OneShot, RecordKnown, Refusal, Report,
+    ReportKnown, Resolution, ScopeKnown,
+};
+use recibo_core::receipt::{IdempotencyKey, ScopeKey};
+use recibo_core::record::Record;
+use recibo_core::status::{CallState, DecisionKind, ScopeEnd};
+use redb::ReadableTable;
+
+use crate::answer::{CheckedAnswer, ClaimAnswer, OpenedScope, RecordAnswer, Twin};
+use crate::api_key::{ApiKeyDraft, ApiKeyInfo};
+use crate::batch::{Batch, claim_origin, shot_origin, twin_digest_of};
+use crate::codec::{ApiKeyRow, ScopeRow};
+use crate::error::StorageError;
+use crate::etag;
+use crate::keyring::LiveScope;
+use crate::lookup::{Found, build_record};
+use crate::scope_id;
+use crate::tables::RunKey;
+
+type Served<T> = Result<Result<T, Refusal>, StorageError>;
+
+/// Other calls of the same run, tool and input that are looked at for a twin: the newest ones.
+/// More would let one run slow down the writer.
+const TWINS_MAX: usize = 64;
+
+impl Batch<'_, '_> {
+    pub(crate) fn open_scope(
+        &mut self,
+        namespace: &Namespace,
+        label: Option<String>,
+        ttl_ms: u64,
+    ) -> Result<OpenedScope, StorageError> {
+        let now = self.now();
+        let scope_id = scope_id::make(now, self.random());
+        let expires_at = now.plus_ms(ttl_ms);
+        let opened = ScopeOpened { scope_id: scope_id.clone(), label: label.clone(), expires_at };
+        let seq = self.append(namespace, None, Body::ScopeOpened(opened))?;
+        let row = ScopeRow {
+            namespace_no: self.namespace(namespace).row.no,
+            opened_seq: seq,
+            closed_seq: None,
+        };
+        self.tables.scopes.insert(scope_id.as_str().as_bytes(), row.encode().as_slice())?;
+        let mut key: [u8; 32] = self.random();
+        self.state.keyring.insert(LiveScope {
+            scope_id: scope_id.clone(),
+            namespace: namespace.clone(),
+            expires_at,
+            key: ScopeKey::new(&mut key),
+        });
+        Ok(OpenedScope { scope_id, label, opened_at: now, expires_at })
+    }
+
+    /// Wipes a scope's key. Closing again, or closing what an earlier process opened, changes
+    /// nothing more. Answers whether the namespace has such a scope.
+    pub(crate) fn close_scope(
+        &mut self,
+        namespace: &Namespace,
+        scope_id: &ScopeId,
+        end: ScopeEnd,
+    ) -> Result<bool, StorageError> {
+        let Some(mut row) = self.scope_row(namespace, scope_id)? else { return Ok(false) };
+        self.state.keyring.remove(scope_id);
+        if row.closed_seq.is_none() {
+            let body = Body::ScopeClosed { scope_id: scope_id.clone(), end };
+            row.closed_seq = Some(self.append(namespace, None, body)?);
+            self.tables.scopes.insert(scope_id.as_str().as_bytes(), row.encode().as_slice())?;
+        }
+        Ok(true)
+    }
+
+    fn scope_row(
+        &self,
+        namespace: &Namespace,
+        scope_id: &ScopeId,
+    ) -> Result<Option<ScopeRow>, StorageError> {
+        let row = match self.tables.scopes.get(scope_id.as_str().as_bytes())? {
+            Some(value) => ScopeRow::decode(value.value())?,
+            None => return Ok(None),
+        };
+        Ok(Some(row).filter(|row| self.namespace_no(namespace) == Some(row.namespace_no)))
+    }
+
+    pub(crate) fn claim(&mut self, namespace: &Namespace, claim: &Claim) -> Served<ClaimAnswer> {
+        let found = self.find(namespace, &claim.call)?;
+        let policy = self.policy(namespace);
+        let holder = self.holder(namespace, &claim.call, claim.operation_key.as_ref(), &found)?;
+        let claimed = match &found {
+            Some(found) => self.claimed(found, claim)?,
+            None => None,
+        };
+        let live = self.state.keyring.get(namespace, &claim.scope_id, self.now());
+        let scope = match &live {
+            Some(live) => ScopeKnown::Open(live.signer()),
+            None if self.scope_row(namespace, &claim.scope_id)?.is_some() => ScopeKnown::Gone,
+            None => ScopeKnown::Absent,
+        };
+        let known = ClaimKnown {
+            policy: &policy,
+            call: found.as_ref().map(|found| &found.known),
+            claimed,
+            holder: holder.as_ref(),
+            scope,
+        };
+        let decided = match plan::claim(&self.place(), claim, &known) {
+            Ok(decided) => decided,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let twin = self.twin(namespace, claim, found.as_ref())?;
+        self.carry_out(namespace, found.as_ref(), decided.plan)?;
+        Ok(Ok(self.claim_answer(namespace, claim, decided.answer, twin, found.as_ref())?))
+    }
+
+    fn claim_answer(
+        &self,
+        namespace: &Namespace,
+        claim: &Claim,
+        claimed: ClaimedAs,
+        twin: Option<Twin>,
+        found: Option<&Found>,
+    ) -> Result<ClaimAnswer, StorageError> {
+        let now = self.now();
+        let call = &claim.call;
+        let (state, started_at, lease_token, record) = match &claimed {
+            ClaimedAs::Granted { attempt, started_seq, .. } => {
+                let started_at = self.tables.lookup().event(*started_seq)?.at;
+                let token = self.state.lease_secret.token(namespace, call, *attempt);
+                (CallState::InFlight, Some(started_at), Some(token), None)
+            }
+            ClaimedAs::Advice(decision) => {
+                let record = match found {
+                    Some(found) => Some(Box::new(self.deciding_record(namespace, found)?)),
+                    None => None,
+                };
+                (decision.state, None, None, record)
+            }
+        };
+        Ok(ClaimAnswer {
+            claimed,
+            state,
+            idempotency_key: IdempotencyKey::derive(
+                namespace.as_str(),
+                call.run_id.as_str(),
+                call.tool_call_id.as_str(),
+            ),
+            input_hash: claim.input_hash,
+            call: call.clone(),
+            now,
+            started_at,
+            lease_token,
+            twin,
+            record,
+        })
+    }
+
+    fn deciding_record(
+        &self,
+        namespace: &Namespace,
+        found: &Found,
+    ) -> Result<Record, StorageError> {
+        let lookup = self.tables.lookup();
+        let tip = &found.known.call.tip;
+        let attempt = lookup.deciding(found.run_no, id_of(found)?, tip)?;
+        lookup.record(namespace, tip.recorded_at, &attempt, self.now())
+    }
+
+    /// The attempt that a claim id got. Older attempts are searched only where the answer
+    /// matters: where a grant would follow.
+    fn claimed(&self, found: &Found, claim: &Claim) -> Result<Option<u32>, StorageError> {
+        let tip = &found.known.call.tip;
+        let lookup = self.tables.lookup();
+        let is_it = |body: &Body| matches!(body, Body::Started(e) if e.claim_id == claim.claim_id);
+        if is_it(&lookup.event(tip.newest.started_seq)?.body) {
+            return Ok(Some(tip.newest.number));
+        }
+        if decide(Some((tip, found.known.terms())), &self.moment).kind != DecisionKind::Proceed {
+            return Ok(None);
+        }
+        let wanted = claim_origin(claim.claim_id.as_str());
+        for (origin, attempt) in lookup.all_older(found.run_no, id_of(found)?, tip)? {
+            if origin == wanted && is_it(&lookup.event(attempt.started_seq)?.body) {
+                return Ok(Some(attempt.number));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Another call that holds the operation key, where a new call brings one.
+    fn holder(
+        &self,
+        namespace: &Namespace,
+        call: &CallRef,
+        key: Option<&OperationKey>,
+        found: &Option<Found>,
+    ) -> Result<Option<Holder>, StorageError> {
+        let (Some(key), None) = (key, found) else { return Ok(None) };
+        let Some(holder) = self.holder_of(namespace, key)?.filter(|holder| holder != call) else {
+            return Ok(None);
+        };
+        let known = self.find(namespace, &holder)?;
+        let known = known.ok_or(StorageError::Inconsistent("a key without its call"))?.known;
+        Ok(Some(Holder { decision: known.decision(&self.moment), call: holder }))
+    }
+
+    /// The newest other call of the run with the same tool and input that is done, under way
+    /// or unknown.
+    fn twin(
+        &self,
+        namespace: &Namespace,
+        claim: &Claim,
+        found: Option<&Found>,
+    ) -> Result<Option<Twin>, StorageError> {
+        let Some(namespace_no) = self.namespace_no(namespace) else { return Ok(None) };
+        let lookup = self.tables.lookup();
+        let run_no = match found {
+            Some(found) => found.run_no,
+            None => match lookup.run_no(namespace_no, &claim.call.run_id)? {
+                Some(run_no) => run_no,
+                None => return Ok(None),
+            },
+        };
+        let digest = twin_digest_of(claim.tool.as_str(), claim.input_hash.as_bytes());
+        let from = RunKey::twin(run_no, &digest, 0);
+        let to = RunKey::twin(run_no, &digest, u64::MAX);
+        for row in self.tables.runs.range(from.as_slice()..=to.as_slice())?.rev().take(TWINS_MAX) {
+            let (key, _) = row?;
+            let first_seq = RunKey::first_seq_of(key.value())
+                .ok_or(StorageError::Inconsistent("a twin key is short"))?;
+            let first = lookup.event(first_seq)?;
+            let Some((call, _)) = first.body.call() else { continue };
+            let is_same = first
+                .body
+                .facts()
+                .is_some_and(|f| f.tool == claim.tool && f.input_hash == claim.input_hash);
+            if *call == claim.call || !is_same {
+                continue;
+            }
+            let Some(tip) = lookup.tip(run_no, call.tool_call_id.as_str())? else { continue };
+            let state = tip.state(self.now());
+            if matches!(state, CallState::Ok | CallState::InFlight | CallState::Unknown) {
+                return Ok(Some(Twin {
+                    tool_call_id: call.tool_call_id.clone(),
+                    attempt: tip.ok_attempt.unwrap_or(tip.newest.number),
+                    state,
+                }));
+            }
+        }
+        Ok(None)
+    }
+
+    pub(crate) fn report(
+        &mut self,
+        namespace: &Namespace,
+        report: &Report,
+        lease_token: &str,
+        named_scope: Option<&ScopeId>,
+    ) -> Served<RecordAnswer> {
+        let mut found = self.find(namespace, &report.call)?;
+        let attempt = match &mut found {
+            Some(found) => self.bring_up(found, report.attempt)?,
+            None => None,
+        };
+        let (opening, outcomes) = match &attempt {
+            Some(attempt) => {
+                let opening = self.tables.lookup().event(attempt.started_seq)?;
+                (Some(opening), self.outcomes(attempt)?)
+            }
+            None => (None, Vec::new()),
+        };
+        let said: Vec<Outcome> = outcomes.iter().filter_map(|b| b.outcome().cloned()).collect();
+        // A one-shot never had a lease, so no token is right for it.
+        let opening_scope = match opening.as_ref().map(|opening| &opening.body) {
+            Some(Body::Started(e)) => Some(&e.scope_id),
+            _ => None,
+        };
+        let lease_token_is_right = opening_scope.is_some()
+            && self.state.lease_secret.is_right(
+                lease_token,
+                namespace,
+                &report.call,
+                report.attempt,
+            );
+        let keyring = &self.state.keyring;
+        let now = self.now();
+        let live = opening_scope
+            .and_then(|scope| keyring.get(namespace, scope, now))
+            .or_else(|| named_scope.and_then(|scope| keyring.get(namespace, scope, now)));
+        let known = ReportKnown {
+            call: found.as_ref().map(|found| &found.known),
+            lease_token_is_right,
+            outcomes: &said,
+            signer: live.as_ref().map(|live| live.signer()),
+        };
+        let reported = match plan::report(&self.place(), namespace, report, &known) {
+            Ok(reported) => reported,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let (Some(found), Some(opening)) = (found, opening) else {
+            return Err(StorageError::Inconsistent("an attempt without its call"));
+        };
+        let mut outcomes = outcomes;
+        outcomes.extend(reported.plan.bodies.iter().filter(|b| b.outcome().is_some()).cloned());
+        let after = reported.plan.call.as_ref().unwrap_or(&found.known.call);
+        let attempt = after
+            .attempt(report.attempt)
+            .ok_or(StorageError::Inconsistent("an attempt is missing"))?;
+        let opening = (opening.at, &opening.body);
+        let record =
+            build_record(namespace, after.tip.recorded_at, attempt, opening, &outcomes, now)?;
+        if !reported.replayed {
+            note_receipt(&record);
+        }
+        self.carry_out(namespace, Some(&found), reported.plan)?;
+        Ok(Ok(RecordAnswer { record: Box::new(record), replayed: reported.replayed }))
+    }
+
+    /// Puts an attempt at hand, and gives it.
+    fn bring_up(&self, found: &mut Found, number: u32) -> Result<Option<Attempt>, StorageError> {
+        let id = id_of(found)?.to_owned();
+        let call = &mut found.known.call;
+        let attempt = self.tables.lookup().attempt(found.run_no, &id, &call.tip, number)?;
+        if let Some(attempt) = &attempt
+            && number != call.tip.newest.number
+        {
+            call.older.insert(number, attempt.clone());
+        }
+        Ok(attempt)
+    }
+
+    fn outcomes(&self, attempt: &Attempt) -> Result<Vec<Body>, StorageError> {
+        let lookup = self.tables.lookup();
+        attempt.outcomes.iter().map(|mark| Ok(lookup.event(mark.seq)?.body)).collect()
+    }
+
+    pub(crate) fn record(&mut self, namespace: &Namespace, shot: &OneShot) -> Served<RecordAnswer> {
+        let found = self.find(namespace, &shot.call)?;
+        let policy: std::sync::Arc<Policy> = self.policy(namespace);
+        let holder = self.holder(namespace, &shot.call, shot.operation_key.as_ref(), &found)?;
+        let same = match &found {
+            Some(found) => self.same_shot(found, shot)?,
+            None => None,
+        };
+        let now = self.now();
+        let live = self.state.keyring.get(namespace, &shot.scope_id, now);
+        let scope = match &live {
+            Some(live) => ScopeKnown::Open(live.signer()),
+            None if self.scope_row(namespace, &shot.scope_id)?.is_some() => ScopeKnown::Gone,
+            None => ScopeKnown::Absent,
+        };
+        let known = RecordKnown {
+            policy: &policy,
+            call: found.as_ref().map(|found| &found.known),
+            same,
+            holder: holder.as_ref(),
+            scope,
+        };
+        let recording = match plan::record(&self.place(), namespace, shot, &known) {
+            Ok(recording) => recording,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let record = match (&recording.plan.call, &found) {
+            (Some(after), _) => {
+                let body = recording.plan.bodies.last().filter(|body| body.facts().is_some());
+                let body = body.ok_or(StorageError::Inconsistent("a plan without its record"))?;
+                let outcomes = std::slice::from_ref(body);
+                let attempt = &after.tip.newest;
+                build_record(namespace, after.tip.recorded_at, attempt, (now, body), outcomes, now)?
+            }
+            (None, Some(found)) => {
+                let tip = &found.known.call.tip;
+                let lookup = self.tables.lookup();
+                let attempt =
+                    lookup.attempt(found.run_no, id_of(found)?, tip, recording.attempt)?;
+                let attempt = attempt.ok_or(StorageError::Inconsistent("an attempt is missing"))?;
+                lookup.record(namespace, tip.recorded_at, &attempt, now)?
+            }
+            (None, None) => return Err(StorageError::Inconsistent("a replay without a call")),
+        };
+        if !recording.replayed {
+            note_receipt(&record);
+        }
+        self.carry_out(namespace, found.as_ref(), recording.plan)?;
+        Ok(Ok(RecordAnswer { record: Box::new(record), replayed: recording.replayed }))
+    }
+
+    /// The one-shot of this call with the same content.
+    fn same_shot(&self, found: &Found, shot: &OneShot) -> Result<Option<u32>, StorageError> {
+        let lookup = self.tables.lookup();
+        let tip = &found.known.call.tip;
+        let is_it = |attempt: &Attempt| -> Result<bool, StorageError> {
+            if shot.attempt.is_some_and(|wanted| wanted != attempt.number) {
+                return Ok(false);
+            }
+            let opening = lookup.event(attempt.started_seq)?.body;
+            Ok(matches!(&opening, Body::Recorded(recorded) if is_same(shot, recorded)))
+        };
+        if is_it(&tip.newest)? {
+            return Ok(Some(tip.newest.number));
+        }
+        let wanted = shot_origin(shot.started_at, shot.outcome.duration_ms);
+        for (origin, attempt) in lookup.all_older(found.run_no, id_of(found)?, tip)? {
+            if origin == wanted && is_it(&attempt)? {
+                return Ok(Some(attempt.number));
+            }
+        }
+        Ok(None)
+    }
+
+    pub(crate) fn check(&mut self, namespace: &Namespace, check: &Check) -> Served<CheckedAnswer> {
+        let mut found = self.find(namespace, &check.call)?;
+        if let Some(found) = &mut found {
+            self.bring_up(found, check.attempt)?;
+        }
+        let known = found.as_ref().map(|found| &found.known);
+        let checked = match plan::check(&self.place(), check, known) {
+            Ok(checked) => checked,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        self.carry_out(namespace, found.as_ref(), checked.plan)?;
+        Ok(Ok(CheckedAnswer { retry_after_ms: checked.retry_after_ms }))
+    }
+
+    pub(crate) fn resolve(
+        &mut self,
+        namespace: &Namespace,
+        resolution: &Resolution,
+        given_etag: &str,
+    ) -> Served<()> {
+        let now = self.now();
+        let mut found = self.find(namespace, &resolution.call)?;
+        if let Some(found) = &mut found {
+            // A resolution settles every unsettled attempt, so these must be at hand.
+            let id = id_of(found)?.to_owned();
+            let tip = &found.known.call.tip;
+            if tip.unsettled_older > 0 {
+                let older = self.tables.lookup().all_older(found.run_no, &id, tip)?;
+                let unsettled = older.into_iter().map(|(_, a)| a).filter(|a| a.is_unsettled(now));
+                found.known.call.older = unsettled.map(|a| (a.number, a)).collect();
+            }
+        }
+        let is_current = found
+            .as_ref()
+            .is_some_and(|found| etag::matches(given_etag, &found.known.call.tip, now));
+        let known = found.as_ref().map(|found| &found.known);
+        let plan = match plan::resolve(&self.place(), resolution, known, is_current) {
+            Ok(plan) => plan,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        self.carry_out(namespace, found.as_ref(), plan)?;
+        Ok(Ok(()))
+    }
+
+    pub(crate) fn set_policy(
+        &mut self,
+        namespace: &Namespace,
+        policy: Policy,
+    ) -> Result<u64, StorageError> {
+        let body = Body::PolicySet { policy: policy.clone() };
+        let seq = self.append(namespace, None, body)?;
+        let state = self.namespace(namespace);
+        state.row.policy_seq = Some(seq);
+        state.policy = std::sync::Arc::new(policy);
+        Ok(seq)
+    }
+
+    pub(crate) fn create_api_key(
+        &mut self,
+        draft: ApiKeyDraft,
+    ) -> Result<ApiKeyInfo, StorageError> {
+        let now = self.now();
+        let row = ApiKeyRow {
+            role: draft.role.clone(),
+            namespace: draft.namespace.as_str().to_owned(),
+            digest: draft.digest,
+            created_ms: now.ms(),
+            expires_ms: draft.expires_ms.map(|ms| now.plus_ms(ms).ms()),
+            revoked_ms: None,
+        };
+        self.tables.api_keys.insert(draft.id.as_bytes(), row.encode().as_slice())?;
+        let info = ApiKeyInfo {
+            id: draft.id.clone(),
+            role: draft.role,
+            namespace: draft.namespace,
+            created_at: now,
+            expires_at: row.expires_ms.map(recibo_core::time::Time::from_ms),
+            revoked_at: None,
+        };
+        self.state.api_keys.put(draft.id, row);
+        Ok(info)
+    }
+
+    pub(crate) fn revoke_api_key(&mut self, id: &str) -> Result<bool, StorageError> {
+        let Some(mut row) = self.state.api_keys.row(id) else { return Ok(false) };
+        if row.revoked_ms.is_none() {
+            row.revoked_ms = Some(self.now().ms());
+            self.tables.api_keys.insert(id.as_bytes(), row.encode().as_slice())?;
+            self.state.api_keys.put(id.to_owned(), row);
+        }
+        Ok(true)
+    }
+
+    /// Appends what time alone has caused: ends of leases and of scopes.
+    pub(crate) fn tick(&mut self) -> Result<(), StorageError> {
+        let now = self.now();
+        for (namespace, scope_id) in self.state.keyring.due(now) {
+            self.close_scope(&namespace, &scope_id, ScopeEnd::Expired)?;
+        }
+        while let Some(&(end, first_seq)) = self.state.leases.first() {
+            if end > now {
+                break;
+            }
+            self.state.leases.remove(&(end, first_seq));
+            self.expire(first_seq)?;
+        }
+        Ok(())
+    }
+
+    fn expire(&mut self, first_seq: u64) -> Result<(), StorageError> {
+        let Some((namespace, found)) = self.open_call(first_seq)? else { return Ok(()) };
+        let call = call_ref(&found)?.clone();
+        if let Some(plan) = plan::expire(&self.place(), &call, &found.known) {
+            self.carry_out(&namespace, Some(&found), plan)?;
+        }
+        Ok(())
+    }
+
+    /// Gives the leases that lived at the last event their remaining time again.
+    pub(crate) fn extend_leases(
+        &mut self,
+        last_event_at: recibo_core::time::Time,
+    ) -> Result<(), StorageError> {
+        let now = self.now();
+        let live: Vec<u64> = self.state.leases.iter().map(|(_, first_seq)| *first_seq).collect();
+        for first_seq in live {
+            let Some((namespace, found)) = self.open_call(first_seq)? else { continue };
+            let newest = &found.known.call.tip.newest;
+            let left_ms = newest.lease_expires_at.map_or(0, |end| end.ms_since(last_event_at));
+            if !newest.is_open() || left_ms == 0 || now <= last_event_at {
+                continue;
+            }
+            let call = call_ref(&found)?.clone();
+            let plan = plan::extend(&self.place(), &call, &found.known, now.plus_ms(left_ms));
+            self.carry_out(&namespace, Some(&found), plan)?;
+        }
+        Ok(())
+    }
+
+    fn open_call(&self, first_seq: u64) -> Result<Option<(Namespace, Found)>, StorageError> {
+        let row = match self.tables.open_calls.get(first_seq)? {
+            Some(value) => crate::codec::OpenCallRow::decode(value.value())?,
+            None => return Ok(None),
+        };
+        let by_no = |no| self.state.namespaces.iter().find(move |(_, state)| state.row.no == no);
+        let (namespace, _) = by_no(row.namespace_no)
+            .ok_or(StorageError::Inconsistent("a namespace number without a name"))?;
+        let found = self.tables.lookup().call_in(row.run_no, &row.tool_call_id)?;
+        Ok(found.map(|found| (namespace.clone(), found)))
+    }
+}
+
+/// The log line that every receipt has, at debug level.
+fn note_receipt(record: &Record) {
+    if let Some(token) = &record.token {
+        tracing::debug!(tool = record.tool.as_str(), receipt = %token, "receipt generated");
+    }
+}
+
+fn is_same(shot: &OneShot, recorded: &Recorded) -> bool {
+    shot.is_same_as(recorded)
+}
+
+fn call_ref(found: &Found) -> Result<&CallRef, StorageError> {
+    let call = found.first.body.call().map(|(call, _)| call);
+    call.ok_or(StorageError::Inconsistent("a call opens oddly"))
+}
+
+fn id_of(found: &Found) -> Result<&str, StorageError> {
+    Ok(call_ref(found)?.tool_call_id.as_str())
+}

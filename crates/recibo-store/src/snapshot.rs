@@ -1,0 +1,471 @@
+//! Reads: a consistent view of the ledger at one moment. It never meets the writer.
+//!
+//! Keep snapshots short: while one lives, the space that it sees cannot be used again.
+
+mod pages;
+
+use recibo_core::call::Attempt;
+use recibo_core::decision::{Decision, Moment};
+use recibo_core::effect::Policy;
+use recibo_core::event::{Body, Event, Facts};
+use recibo_core::id::{CallRef, Namespace, OperationKey, RunId, ScopeId};
+use recibo_core::receipt::{IdempotencyKey, Token};
+use recibo_core::record::Record;
+use recibo_core::status::{CallState, ScopeEnd};
+use recibo_core::time::Time;
+use recibo_core::tree::{Frontier, Hash};
+use redb::{Database, ReadOnlyTable, ReadTransaction, ReadableDatabase};
+
+pub use pages::{CallFilter, CallPage, ReceiptLine, RunSummary};
+
+use crate::codec::{
+    Head, NamespaceRow, ScopeRow, StoredEvent, decode_event, leaf_of, namespace_of,
+};
+use crate::error::StorageError;
+use crate::etag;
+use crate::keyring::Keyring;
+use crate::lookup::{Found, Lookup, number};
+use crate::tables;
+
+type Bytes = ReadOnlyTable<&'static [u8], &'static [u8]>;
+type Seqs = ReadOnlyTable<u64, &'static [u8]>;
+
+/// A view of the ledger at one moment.
+pub struct Snapshot {
+    txn: ReadTransaction,
+    run_ids: Bytes,
+    runs: Bytes,
+    events: Seqs,
+    head: Head,
+    keyring: Keyring,
+    moment: Moment,
+}
+
+/// A whole call.
+#[derive(Clone, Debug)]
+pub struct CallView {
+    /// The call.
+    pub call: CallRef,
+    /// As its first attempt froze it.
+    pub facts: Facts,
+    /// Its state now.
+    pub state: CallState,
+    /// Whether its evidence contradicts itself.
+    pub conflict: bool,
+    /// Names the effect to the outside service.
+    pub idempotency_key: IdempotencyKey,
+    /// Number of its last event.
+    pub version: u64,
+    /// Changes with every event, and when a lease ends.
+    pub etag: String,
+    /// All attempts, in order.
+    pub records: Vec<Record>,
+    /// What the table says now.
+    pub decision: Decision,
+}
+
+/// What the table says of a call, and what it rests on.
+#[derive(Clone, Debug)]
+pub struct DecisionView {
+    /// What the table says.
+    pub decision: Decision,
+    /// Names the effect to the outside service.
+    pub idempotency_key: IdempotencyKey,
+    /// The attempt that decides; `None` for an absent call.
+    pub record: Option<Box<Record>>,
+    /// Where the call stands; `None` for an absent call.
+    pub etag: Option<String>,
+}
+
+/// Whether a scope's key lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScopeState {
+    /// It lives.
+    Open,
+    /// It was wiped: the scope was closed, or its time was over.
+    Closed,
+    /// It went with the process that made it.
+    Gone,
+}
+
+/// What is known of a scope.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScopeView {
+    /// Its id.
+    pub scope_id: ScopeId,
+    /// Whether its key lives.
+    pub state: ScopeState,
+    /// The caller's name for it, masked.
+    pub label: Option<String>,
+    /// When it was opened.
+    pub opened_at: Time,
+    /// When its key would have been wiped at the latest.
+    pub expires_at: Time,
+    /// When it was closed.
+    pub closed_at: Option<Time>,
+}
+
+/// What became of recomputing a receipt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SignatureCheck {
+    /// The key lives and the receipt is the record's.
+    Good,
+    /// The key lives and the receipt is not the record's.
+    Bad,
+    /// The key is gone.
+    KeyGone,
+}
+
+/// Size and root of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogHead {
+    /// Number of events.
+    pub size: u64,
+    /// Root hash over all of them.
+    pub root: Hash,
+}
+
+impl Snapshot {
+    pub(crate) fn open(db: &Database, keyring: Keyring, now: Time) -> Result<Self, StorageError> {
+        let txn = db.begin_read()?;
+        let head = match txn.open_table(tables::META)?.get(tables::HEAD_KEY)? {
+            Some(value) => Head::decode(value.value())?,
+            None => Head::default(),
+        };
+        let void = head.key_windows_void_until_ms;
+        let moment =
+            Moment { now, key_windows_void_until: (void > 0).then(|| Time::from_ms(void)) };
+        Ok(Self {
+            run_ids: txn.open_table(tables::RUN_IDS)?,
+            runs: txn.open_table(tables::RUNS)?,
+            events: txn.open_table(tables::EVENTS)?,
+            txn,
+            head,
+            keyring,
+            moment,
+        })
+    }
+
+    /// Ledger time of this snapshot.
+    pub fn now(&self) -> Time {
+        self.moment.now
+    }
+
+    /// Size and root of the log.
+    pub fn log_head(&self) -> Result<LogHead, StorageError> {
+        let frontier = Frontier::from_parts(self.head.size, self.head.frontier.clone())
+            .map_err(|_| StorageError::Inconsistent("the frontier does not fit the size"))?;
+        Ok(LogHead { size: self.head.size, root: frontier.root() })
+    }
+
+    fn lookup(&self) -> Lookup<'_, Bytes, Seqs> {
+        Lookup { run_ids: &self.run_ids, runs: &self.runs, events: &self.events }
+    }
+
+    fn namespace(&self, namespace: &Namespace) -> Result<Option<NamespaceRow>, StorageError> {
+        let table = self.txn.open_table(tables::NAMESPACES)?;
+        let value = table.get(namespace.as_str().as_bytes())?;
+        Ok(value.map(|value| NamespaceRow::decode(value.value())).transpose()?)
+    }
+
+    fn find(&self, namespace: &Namespace, call: &CallRef) -> Result<Option<Found>, StorageError> {
+        match self.namespace(namespace)? {
+            Some(row) => self.lookup().call(row.no, call),
+            None => Ok(None),
+        }
+    }
+
+    /// A whole call.
+    pub fn call(
+        &self,
+        namespace: &Namespace,
+        call: &CallRef,
+    ) -> Result<Option<CallView>, StorageError> {
+        self.find(namespace, call)?.map(|found| self.view(namespace, found)).transpose()
+    }
+
+    fn view(&self, namespace: &Namespace, found: Found) -> Result<CallView, StorageError> {
+        let lookup = self.lookup();
+        let (call, _) =
+            found.first.body.call().ok_or(StorageError::Inconsistent("a call opens oddly"))?;
+        let tip = &found.known.call.tip;
+        let older = lookup.all_older(found.run_no, call.tool_call_id.as_str(), tip)?;
+        let attempts = older.iter().map(|(_, attempt)| attempt).chain([&tip.newest]);
+        let records: Vec<Record> = attempts
+            .map(|attempt| lookup.record(namespace, tip.recorded_at, attempt, self.now()))
+            .collect::<Result<_, _>>()?;
+        Ok(CallView {
+            call: call.clone(),
+            state: tip.state(self.now()),
+            conflict: tip.conflict,
+            idempotency_key: key_of(namespace, call),
+            version: tip.version,
+            etag: etag::of(tip, self.now()),
+            decision: found.known.decision(&self.moment),
+            facts: found.known.facts.clone(),
+            records,
+        })
+    }
+
+    /// One attempt. `None` if there is no such call; `Some(None)` if it has no such attempt.
+    pub fn attempt(
+        &self,
+        namespace: &Namespace,
+        call: &CallRef,
+        number: u32,
+    ) -> Result<Option<Option<Record>>, StorageError> {
+        let Some(found) = self.find(namespace, call)? else { return Ok(None) };
+        let tip = &found.known.call.tip;
+        let attempt =
+            self.lookup().attempt(found.run_no, call.tool_call_id.as_str(), tip, number)?;
+        let record = attempt.map(|attempt| self.record(namespace, tip.recorded_at, &attempt));
+        Ok(Some(record.transpose()?))
+    }
+
+    fn record(
+        &self,
+        namespace: &Namespace,
+        recorded_at: Time,
+        attempt: &Attempt,
+    ) -> Result<Record, StorageError> {
+        self.lookup().record(namespace, recorded_at, attempt, self.now())
+    }
+
+    /// What the table says of a call; also of one that is not known. Costs the same however
+    /// many attempts the call has.
+    pub fn decision(
+        &self,
+        namespace: &Namespace,
+        call: &CallRef,
+    ) -> Result<DecisionView, StorageError> {
+        let idempotency_key = key_of(namespace, call);
+        let Some(found) = self.find(namespace, call)? else {
+            let decision = recibo_core::decision::decide(None, &self.moment);
+            return Ok(DecisionView { decision, idempotency_key, record: None, etag: None });
+        };
+        let tip = &found.known.call.tip;
+        let attempt = self.lookup().deciding(found.run_no, call.tool_call_id.as_str(), tip)?;
+        Ok(DecisionView {
+            decision: found.known.decision(&self.moment),
+            idempotency_key,
+            record: Some(Box::new(self.record(namespace, tip.recorded_at, &attempt)?)),
+            etag: Some(etag::of(tip, self.now())),
+        })
+    }
+
+    /// The call that an idempotency key or an operation key names.
+    pub fn call_by_key(
+        &self,
+        namespace: &Namespace,
+        key: &str,
+    ) -> Result<Option<CallRef>, StorageError> {
+        let first_seq = if let Ok(key) = key.parse::<IdempotencyKey>() {
+            let table = self.txn.open_table(tables::IDEMPOTENCY)?;
+            table.get(&key.as_bytes()[..16])?.map(|value| value.value())
+        } else if let Ok(key) = OperationKey::parse(key) {
+            let Some(row) = self.namespace(namespace)? else { return Ok(None) };
+            let table = self.txn.open_table(tables::OPERATION_KEYS)?;
+            let key = tables::under(row.no, key.as_str());
+            table.get(key.as_slice())?.map(|value| number(value.value())).transpose()?
+        } else {
+            None
+        };
+        let Some(first_seq) = first_seq else { return Ok(None) };
+        let first = self.lookup().event(first_seq)?;
+        let is_own = self.namespace(namespace)?.is_some_and(|row| row.no == first.namespace_no);
+        Ok(first.body.call().filter(|_| is_own).map(|(call, _)| call.clone()))
+    }
+
+    /// The record that holds a receipt. Receipts are found through their second: events stand
+    /// in the order of their time, so those of one second are a range.
+    pub fn receipt(
+        &self,
+        namespace: &Namespace,
+        token: &Token,
+    ) -> Result<Option<Record>, StorageError> {
+        let Some(row) = self.namespace(namespace)? else { return Ok(None) };
+        let Some(second_ms) = token.epoch.checked_mul(1000) else { return Ok(None) };
+        let first = self.first_at_or_after(Time::from_ms(second_ms))?;
+        for entry in self.events.range(first..)? {
+            let (_, value) = entry?;
+            let (namespace_no, at) = namespace_of(value.value())?;
+            if at.epoch_s() != token.epoch {
+                break;
+            }
+            // Reading the digest's bytes first spares decoding every event of a busy second.
+            let holds = value.value().windows(32).any(|bytes| bytes == token.digest);
+            if namespace_no != row.no || !holds {
+                continue;
+            }
+            let event = decode_event(value.value())?;
+            if event.body.token() == Some(token)
+                && let Some((call, attempt)) = event.body.call()
+                && let Some(Some(record)) = self.attempt(namespace, call, attempt)?
+            {
+                return Ok(Some(record));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The first event at or after a time, by binary search.
+    fn first_at_or_after(&self, time: Time) -> Result<u64, StorageError> {
+        let (mut low, mut high) = (0, self.head.size);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let value = self.events.get(middle)?;
+            let value = value.ok_or(StorageError::Inconsistent("an event is missing"))?;
+            if namespace_of(value.value())?.1 < time {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        Ok(low)
+    }
+
+    /// Recomputes a record's receipt, if its key lives.
+    pub fn check_signature(&self, namespace: &Namespace, record: &Record) -> SignatureCheck {
+        let (Some(token), Some(output_hash)) = (&record.token, &record.output_hash) else {
+            return SignatureCheck::KeyGone;
+        };
+        let Some(scope) = self.keyring.get(namespace, &record.scope_id, self.now()) else {
+            return SignatureCheck::KeyGone;
+        };
+        let fields = recibo_core::receipt::SignedFields {
+            tool: record.tool.as_str(),
+            input_hash: &record.input_hash,
+            output_hash,
+            timestamp: token.epoch,
+            namespace: namespace.as_str(),
+            run_id: record.call.run_id.as_str(),
+            tool_call_id: record.call.tool_call_id.as_str(),
+            attempt: record.attempt,
+            scope_id: record.scope_id.as_str(),
+        };
+        if scope.key.verify(token, &fields) { SignatureCheck::Good } else { SignatureCheck::Bad }
+    }
+
+    /// What is known of a scope.
+    pub fn scope(
+        &self,
+        namespace: &Namespace,
+        scope_id: &ScopeId,
+    ) -> Result<Option<ScopeView>, StorageError> {
+        let Some(own) = self.namespace(namespace)? else { return Ok(None) };
+        let table = self.txn.open_table(tables::SCOPES)?;
+        let row = match table.get(scope_id.as_str().as_bytes())? {
+            Some(value) => ScopeRow::decode(value.value())?,
+            None => return Ok(None),
+        };
+        if row.namespace_no != own.no {
+            return Ok(None);
+        }
+        let opened = self.lookup().event(row.opened_seq)?;
+        let closed = row.closed_seq.map(|seq| self.lookup().event(seq)).transpose()?;
+        let Body::ScopeOpened(scope) = opened.body else {
+            return Err(StorageError::Inconsistent("a scope opens oddly"));
+        };
+        let (state, closed_at) = self.scope_state(namespace, &scope, closed.as_ref());
+        Ok(Some(ScopeView {
+            scope_id: scope_id.clone(),
+            state,
+            label: scope.label,
+            opened_at: opened.at,
+            expires_at: scope.expires_at,
+            closed_at,
+        }))
+    }
+
+    /// A scope whose time is over reads as closed even if no event says so yet.
+    fn scope_state(
+        &self,
+        namespace: &Namespace,
+        scope: &recibo_core::event::ScopeOpened,
+        closed: Option<&StoredEvent>,
+    ) -> (ScopeState, Option<Time>) {
+        match closed {
+            Some(event) => {
+                let expired =
+                    matches!(event.body, Body::ScopeClosed { end: ScopeEnd::Expired, .. });
+                (ScopeState::Closed, Some(if expired { scope.expires_at } else { event.at }))
+            }
+            None if self.keyring.get(namespace, &scope.scope_id, self.now()).is_some() => {
+                (ScopeState::Open, None)
+            }
+            None if scope.expires_at <= self.now() => (ScopeState::Closed, Some(scope.expires_at)),
+            None => (ScopeState::Gone, None),
+        }
+    }
+
+    /// The effect policy in force, and the event that set it.
+    pub fn policy(&self, namespace: &Namespace) -> Result<(Policy, Option<u64>), StorageError> {
+        let seq = self.namespace(namespace)?.and_then(|row| row.policy_seq);
+        match seq {
+            None => Ok((Policy::default(), None)),
+            Some(seq) => match self.lookup().event(seq)?.body {
+                Body::PolicySet { policy } => Ok((policy, Some(seq))),
+                _ => Err(StorageError::Inconsistent("a policy is no policy")),
+            },
+        }
+    }
+
+    /// The events of a call, oldest first, at most `limit` of the newest ones.
+    pub fn story(
+        &self,
+        namespace: &Namespace,
+        call: &CallRef,
+        limit: usize,
+    ) -> Result<Vec<Event>, StorageError> {
+        let Some(found) = self.find(namespace, call)? else { return Ok(Vec::new()) };
+        let mut next = Some(found.known.call.tip.version);
+        let mut events = Vec::new();
+        while let Some(seq) = next.filter(|_| events.len() < limit) {
+            let stored = self.lookup().event(seq)?;
+            next = stored.before;
+            events.push(event_of(seq, namespace, stored));
+        }
+        events.reverse();
+        Ok(events)
+    }
+
+    /// One event of a namespace and its leaf hash, for checks of the file.
+    pub fn event(
+        &self,
+        namespace: &Namespace,
+        seq: u64,
+    ) -> Result<Option<(Event, Hash)>, StorageError> {
+        let Some(row) = self.namespace(namespace)? else { return Ok(None) };
+        let Some(value) = self.events.get(seq)? else { return Ok(None) };
+        let leaf = leaf_of(value.value())?;
+        let stored = decode_event(value.value())?;
+        Ok((stored.namespace_no == row.no).then(|| (event_of(seq, namespace, stored), leaf)))
+    }
+}
+
+fn event_of(seq: u64, namespace: &Namespace, stored: StoredEvent) -> Event {
+    Event {
+        seq,
+        nseq: stored.nseq,
+        at: stored.at,
+        namespace: namespace.clone(),
+        salt: stored.salt,
+        body: stored.body,
+    }
+}
+
+fn key_of(namespace: &Namespace, call: &CallRef) -> IdempotencyKey {
+    IdempotencyKey::derive(namespace.as_str(), call.run_id.as_str(), call.tool_call_id.as_str())
+}
+
+/// Used by the pages.
+pub(crate) fn run_of(
+    snapshot: &Snapshot,
+    namespace: &Namespace,
+    run_id: &RunId,
+) -> Result<Option<u64>, StorageError> {
+    match snapshot.namespace(namespace)? {
+        Some(row) => snapshot.lookup().run_no(row.no, run_id),
+        None => Ok(None),
+    }
+}

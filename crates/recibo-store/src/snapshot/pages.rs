@@ -1,0 +1,245 @@
+//! Reads of many calls: a run, its receipts, the ledger in order.
+
+use std::collections::BTreeMap;
+
+use recibo_core::id::{CallRef, Namespace, RunId, ScopeId, ToolName};
+use recibo_core::receipt::Token;
+use recibo_core::status::CallState;
+use recibo_core::time::Time;
+
+use super::{CallView, Snapshot, run_of};
+use crate::codec::{OpenCallRow, TipRow, decode_event, namespace_of};
+use crate::error::StorageError;
+use crate::tables::{self, RunKey};
+
+/// Events looked at for one page at most. A page that finds too few rows in so many comes
+/// short, with a token to go on.
+const SCAN_MAX: usize = 200_000;
+
+/// What a run holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunSummary {
+    /// Calls.
+    pub calls: u64,
+    /// Attempts of all calls.
+    pub attempts: u64,
+    /// Calls by state.
+    pub by_state: BTreeMap<CallState, u64>,
+    /// Calls whose evidence contradicts itself.
+    pub conflicts: u64,
+    /// Ledger time of the run's first event.
+    pub first_at: Time,
+    /// Ledger time of the newest event of its calls.
+    pub last_at: Time,
+}
+
+/// Some calls in ledger order.
+#[derive(Clone, Debug)]
+pub struct CallPage {
+    /// The calls.
+    pub calls: Vec<CallView>,
+    /// Where the next page begins, if there is one.
+    pub next: Option<u64>,
+}
+
+/// Which calls are wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CallFilter {
+    /// Only calls in this state.
+    pub state: Option<CallState>,
+}
+
+/// A successful attempt with its receipt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReceiptLine {
+    /// The tool.
+    pub tool: ToolName,
+    /// The receipt.
+    pub token: Token,
+}
+
+impl Snapshot {
+    /// Counts a run. Reads one row per call. `None` if the run is not known.
+    pub fn run(
+        &self,
+        namespace: &Namespace,
+        run_id: &RunId,
+    ) -> Result<Option<RunSummary>, StorageError> {
+        let Some(run_no) = run_of(self, namespace, run_id)? else { return Ok(None) };
+        let mut summary = RunSummary {
+            calls: 0,
+            attempts: 0,
+            by_state: BTreeMap::new(),
+            conflicts: 0,
+            first_at: self.now(),
+            last_at: Time::default(),
+        };
+        let mut last_seq = 0;
+        let (from, to) = (RunKey::call(run_no, ""), RunKey::call(run_no, "\u{7f}"));
+        for row in self.runs.range(from.as_slice()..to.as_slice())? {
+            let (_, value) = row?;
+            let tip = TipRow::decode(value.value())?.tip()?;
+            summary.calls += 1;
+            summary.attempts += u64::from(tip.attempts());
+            *summary.by_state.entry(tip.state(self.now())).or_default() += 1;
+            summary.conflicts += u64::from(tip.conflict);
+            summary.first_at = summary.first_at.min(tip.recorded_at);
+            last_seq = last_seq.max(tip.version);
+        }
+        summary.last_at = self.lookup().event(last_seq)?.at;
+        Ok(Some(summary))
+    }
+
+    /// A page of a run's calls, by first event, from a position on. `None` if the run is not
+    /// known.
+    pub fn run_calls(
+        &self,
+        namespace: &Namespace,
+        run_id: &RunId,
+        from: u64,
+        limit: usize,
+    ) -> Result<Option<CallPage>, StorageError> {
+        let Some(run_no) = run_of(self, namespace, run_id)? else { return Ok(None) };
+        let (start, end) = (RunKey::order(run_no, from), RunKey::order(run_no, u64::MAX));
+        let mut page = CallPage { calls: Vec::new(), next: None };
+        for row in self.runs.range(start.as_slice()..=end.as_slice())? {
+            let (key, value) = row?;
+            if page.calls.len() == limit {
+                page.next = RunKey::first_seq_of(key.value());
+                break;
+            }
+            page.calls.push(self.call_at(namespace, run_no, value.value())?);
+        }
+        Ok(Some(page))
+    }
+
+    fn call_at(
+        &self,
+        namespace: &Namespace,
+        run_no: u64,
+        tool_call_id: &[u8],
+    ) -> Result<CallView, StorageError> {
+        let id = std::str::from_utf8(tool_call_id)
+            .map_err(|_| StorageError::Inconsistent("an id is no text"))?;
+        let found = self.lookup().call_in(run_no, id)?;
+        self.view(namespace, found.ok_or(StorageError::Inconsistent("a call is missing"))?)
+    }
+
+    /// The receipts of a run, in the order of their calls, of one scope if one is named.
+    /// `None` if the run is not known.
+    pub fn receipts(
+        &self,
+        namespace: &Namespace,
+        run_id: &RunId,
+        scope_id: Option<&ScopeId>,
+    ) -> Result<Option<Vec<ReceiptLine>>, StorageError> {
+        let Some(run_no) = run_of(self, namespace, run_id)? else { return Ok(None) };
+        let (start, end) = (RunKey::order(run_no, 0), RunKey::order(run_no, u64::MAX));
+        let mut lines = Vec::new();
+        for row in self.runs.range(start.as_slice()..=end.as_slice())? {
+            let (_, value) = row?;
+            for record in self.call_at(namespace, run_no, value.value())?.records {
+                let is_wanted = scope_id.is_none_or(|scope| record.scope_id == *scope);
+                if let (Some(token), true) = (record.token, is_wanted) {
+                    lines.push(ReceiptLine { tool: record.tool, token });
+                }
+            }
+        }
+        Ok(Some(lines))
+    }
+
+    /// A page of all calls of a namespace, each at its first event, from a position on.
+    pub fn calls(
+        &self,
+        namespace: &Namespace,
+        filter: &CallFilter,
+        from: u64,
+        limit: usize,
+    ) -> Result<CallPage, StorageError> {
+        let Some(row) = self.namespace(namespace)? else {
+            return Ok(CallPage { calls: Vec::new(), next: None });
+        };
+        match filter.state {
+            // These few are kept in a list of their own.
+            Some(CallState::InFlight | CallState::Unknown) => {
+                self.open_calls(namespace, row.no, filter, from, limit)
+            }
+            _ => self.all_calls(namespace, row.no, filter, from, limit),
+        }
+    }
+
+    fn open_calls(
+        &self,
+        namespace: &Namespace,
+        namespace_no: u32,
+        filter: &CallFilter,
+        from: u64,
+        limit: usize,
+    ) -> Result<CallPage, StorageError> {
+        let table = self.txn.open_table(tables::OPEN_CALLS)?;
+        let mut page = CallPage { calls: Vec::new(), next: None };
+        for row in table.range(from..)? {
+            let (key, value) = row?;
+            let row = OpenCallRow::decode(value.value())?;
+            if row.namespace_no != namespace_no {
+                continue;
+            }
+            let tip = self.lookup().tip(row.run_no, &row.tool_call_id)?;
+            let state = tip.map(|tip| tip.state(self.now()));
+            if filter.state.is_some() && state != filter.state {
+                continue;
+            }
+            if page.calls.len() == limit {
+                page.next = Some(key.value());
+                break;
+            }
+            page.calls.push(self.call_at(namespace, row.run_no, row.tool_call_id.as_bytes())?);
+        }
+        Ok(page)
+    }
+
+    fn all_calls(
+        &self,
+        namespace: &Namespace,
+        namespace_no: u32,
+        filter: &CallFilter,
+        from: u64,
+        limit: usize,
+    ) -> Result<CallPage, StorageError> {
+        let mut page = CallPage { calls: Vec::new(), next: None };
+        for (looked_at, entry) in self.events.range(from..)?.enumerate() {
+            let (key, value) = entry?;
+            let seq = key.value();
+            if looked_at == SCAN_MAX {
+                page.next = Some(seq);
+                break;
+            }
+            if namespace_of(value.value())?.0 != namespace_no {
+                continue;
+            }
+            let event = decode_event(value.value())?;
+            let first_of_call = event.before.is_none() && event.body.facts().is_some();
+            let Some((call, _)) = event.body.call().filter(|_| first_of_call) else { continue };
+            let Some(found) = self.wanted(namespace_no, call, filter)? else { continue };
+            if page.calls.len() == limit {
+                page.next = Some(seq);
+                break;
+            }
+            page.calls.push(self.view(namespace, found)?);
+        }
+        Ok(page)
+    }
+
+    fn wanted(
+        &self,
+        namespace_no: u32,
+        call: &CallRef,
+        filter: &CallFilter,
+    ) -> Result<Option<crate::lookup::Found>, StorageError> {
+        let found = self.lookup().call(namespace_no, call)?;
+        Ok(found.filter(|found| {
+            let state = found.known.call.tip.state(self.now());
+            filter.state.is_none_or(|wanted| wanted == state)
+        }))
+    }
+}

@@ -1,0 +1,272 @@
+//! The handle that callers hold: it puts writes into the queue and opens snapshots.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::thread::JoinHandle;
+
+use recibo_core::effect::Policy;
+use recibo_core::id::{Namespace, ScopeId};
+use recibo_core::plan::{Check, Claim, OneShot, Refusal, Report, Resolution};
+use recibo_core::time::Time;
+use redb::Database;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::answer::{Ask, CheckedAnswer, ClaimAnswer, Command, OpenedScope, RecordAnswer, Reply};
+use crate::api_key::{ApiKeyDraft, ApiKeyInfo, ApiKeys};
+use crate::batch::WriterState;
+use crate::clock::LedgerClock;
+use crate::error::{StorageError, WriteError};
+use crate::keyring::Keyring;
+use crate::snapshot::Snapshot;
+use crate::writer::{Shared, Writer};
+
+/// An open ledger. Clones share it; it closes when [`Store::close`] is called or the last
+/// clone is dropped.
+#[derive(Clone)]
+pub struct Store(Arc<Inner>);
+
+struct Inner {
+    db: Arc<Database>,
+    clock: LedgerClock,
+    keyring: Keyring,
+    api_keys: ApiKeys,
+    queue: mpsc::Sender<Command>,
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// A write under way: await it, or wait for it.
+pub struct Pending<T>(State<T>);
+
+enum State<T> {
+    Waiting(oneshot::Receiver<Result<T, WriteError>>),
+    Refused(Option<WriteError>),
+}
+
+impl<T> Pending<T> {
+    /// Blocks until the write is durable or refused. Not for async code.
+    pub fn wait(self) -> Result<T, WriteError> {
+        match self.0 {
+            State::Waiting(receiver) => {
+                receiver.blocking_recv().unwrap_or(Err(WriteError::Stopped))
+            }
+            State::Refused(error) => Err(error.unwrap_or(WriteError::Stopped)),
+        }
+    }
+}
+
+impl<T> Future for Pending<T> {
+    type Output = Result<T, WriteError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut self.0 {
+            State::Waiting(receiver) => {
+                Pin::new(receiver).poll(context).map(|got| got.unwrap_or(Err(WriteError::Stopped)))
+            }
+            State::Refused(error) => Poll::Ready(Err(error.take().unwrap_or(WriteError::Stopped))),
+        }
+    }
+}
+
+// A receiver may be moved while it is polled.
+impl<T> Unpin for Pending<T> {}
+
+impl Store {
+    pub(crate) fn start(
+        db: Database,
+        state: WriterState,
+        clock: LedgerClock,
+        queue_len_max: usize,
+    ) -> Self {
+        let db = Arc::new(db);
+        let (sender, queue) = mpsc::channel(queue_len_max);
+        let shared = Arc::new(Shared::default());
+        shared.size.store(state.head.size, Ordering::SeqCst);
+        let (keyring, api_keys) = (state.keyring.clone(), state.api_keys.clone());
+        let writer =
+            Writer { db: db.clone(), state, clock: clock.clone(), queue, shared: shared.clone() };
+        let thread = std::thread::Builder::new()
+            .name("recibo-writer".into())
+            .spawn(move || writer.run())
+            .expect("the system can start one thread");
+        let thread = Mutex::new(Some(thread));
+        Self(Arc::new(Inner { db, clock, keyring, api_keys, queue: sender, shared, thread }))
+    }
+
+    /// Ledger time.
+    pub fn now(&self) -> Time {
+        self.0.clock.now()
+    }
+
+    /// A consistent view of what is durable now. Reads block: in async code, open and use
+    /// snapshots on a blocking thread.
+    pub fn snapshot(&self) -> Result<Snapshot, StorageError> {
+        Snapshot::open(&self.0.db, self.0.keyring.clone(), self.now())
+    }
+
+    /// Number of durable events.
+    pub fn size(&self) -> u64 {
+        self.0.shared.size.load(Ordering::SeqCst)
+    }
+
+    /// Whether writes are served.
+    pub fn is_serving(&self) -> bool {
+        !self.0.shared.stopped.load(Ordering::SeqCst)
+    }
+
+    /// Whether the writer stopped because of a failure.
+    pub fn has_failed(&self) -> bool {
+        self.0.shared.failed.load(Ordering::SeqCst)
+    }
+
+    /// Returns once the writer serves no more.
+    pub async fn ended(&self) {
+        let ended = self.0.shared.ended.notified();
+        notified_or(ended, || !self.is_serving()).await;
+    }
+
+    /// Returns after the next commit, or at once if there are more than `size` events already.
+    pub async fn committed_beyond(&self, size: u64) {
+        let committed = self.0.shared.committed.notified();
+        notified_or(committed, || self.size() > size || !self.is_serving()).await;
+    }
+
+    /// Opens a scope: makes a signing key that lives in memory for at most `ttl_ms`.
+    pub fn open_scope(
+        &self,
+        namespace: &Namespace,
+        label: Option<String>,
+        ttl_ms: u64,
+    ) -> Pending<OpenedScope> {
+        self.ask(namespace, |reply| Ask::OpenScope { label, ttl_ms, reply })
+    }
+
+    /// Closes a scope and wipes its key; `false` if the namespace has no such scope.
+    pub fn close_scope(&self, namespace: &Namespace, scope_id: &ScopeId) -> Pending<bool> {
+        let scope_id = scope_id.clone();
+        self.ask(namespace, |reply| Ask::CloseScope { scope_id, reply })
+    }
+
+    /// Claims an attempt.
+    pub fn claim(&self, namespace: &Namespace, claim: Claim) -> Pending<ClaimAnswer> {
+        self.ask(namespace, |reply| Ask::Claim { claim: Box::new(claim), reply })
+    }
+
+    /// Reports the outcome of a granted attempt. `scope_id` may name a living scope to sign
+    /// with if the attempt's own is gone.
+    pub fn report(
+        &self,
+        namespace: &Namespace,
+        report: Report,
+        lease_token: String,
+        scope_id: Option<ScopeId>,
+    ) -> Pending<RecordAnswer> {
+        let report = Box::new(report);
+        self.ask(namespace, |reply| Ask::Report { report, lease_token, scope_id, reply })
+    }
+
+    /// Records finished attempts, each on its own, in one write.
+    pub fn record(
+        &self,
+        namespace: &Namespace,
+        shots: Vec<OneShot>,
+    ) -> Pending<Vec<Result<RecordAnswer, Refusal>>> {
+        self.ask(namespace, |reply| Ask::Record { shots, reply })
+    }
+
+    /// Stores what the outside service said of an attempt.
+    pub fn check(&self, namespace: &Namespace, check: Check) -> Pending<CheckedAnswer> {
+        self.ask(namespace, |reply| Ask::Check { check: Box::new(check), reply })
+    }
+
+    /// Stores an operator's word on a call. `etag` is an `If-Match` value.
+    pub fn resolve(
+        &self,
+        namespace: &Namespace,
+        resolution: Resolution,
+        etag: String,
+    ) -> Pending<()> {
+        let resolution = Box::new(resolution);
+        self.ask(namespace, |reply| Ask::Resolve { resolution, etag, reply })
+    }
+
+    /// Replaces the effect policy of a namespace; answers the number of the event.
+    pub fn set_policy(&self, namespace: &Namespace, policy: Policy) -> Pending<u64> {
+        self.ask(namespace, |reply| Ask::SetPolicy { policy, reply })
+    }
+
+    /// Creates an API key from its draft (see [`crate::api_key::make`]).
+    pub fn create_api_key(&self, draft: ApiKeyDraft) -> Pending<ApiKeyInfo> {
+        let namespace = draft.namespace.clone();
+        self.ask(&namespace, |reply| Ask::CreateApiKey { draft, reply })
+    }
+
+    /// Revokes an API key; `false` if there is none of this id.
+    pub fn revoke_api_key(&self, namespace: &Namespace, id: &str) -> Pending<bool> {
+        let id = id.to_owned();
+        self.ask(namespace, |reply| Ask::RevokeApiKey { id, reply })
+    }
+
+    /// Appends what time alone has caused: ends of leases and of scopes. Call it about once a
+    /// second; nothing that is answered depends on when.
+    pub fn tick(&self, namespace: &Namespace) -> Pending<()> {
+        self.ask(namespace, |reply| Ask::Tick { reply })
+    }
+
+    /// The API key that this text is, if it is good now.
+    pub fn authenticate(&self, api_key: &str) -> Option<ApiKeyInfo> {
+        self.0.api_keys.authenticate(api_key, self.now())
+    }
+
+    /// All API keys, oldest first.
+    pub fn api_keys(&self) -> Vec<ApiKeyInfo> {
+        self.0.api_keys.list()
+    }
+
+    /// Whether no API key was ever created.
+    pub fn has_no_api_keys(&self) -> bool {
+        self.0.api_keys.is_empty()
+    }
+
+    /// Serves what is in the queue, then stops the writer and waits for it. Blocks.
+    pub fn close(&self) {
+        // An error means that the writer is gone already.
+        let command = Command { namespace: no_namespace(), ask: Ask::Close };
+        let _ = self.0.queue.blocking_send(command);
+        let thread = self.0.thread.lock().expect("no holder panics").take();
+        if let Some(thread) = thread {
+            let _ = thread.join();
+        }
+    }
+
+    fn ask<T>(&self, namespace: &Namespace, ask: impl FnOnce(Reply<T>) -> Ask) -> Pending<T> {
+        let (reply, receiver) = oneshot::channel();
+        let command = Command { namespace: namespace.clone(), ask: ask(reply) };
+        match self.0.queue.try_send(command) {
+            Ok(()) => Pending(State::Waiting(receiver)),
+            Err(mpsc::error::TrySendError::Full(_)) => {
+                Pending(State::Refused(Some(WriteError::QueueFull)))
+            }
+            Err(mpsc::error::TrySendError::Closed(_)) => {
+                Pending(State::Refused(Some(WriteError::Stopped)))
+            }
+        }
+    }
+}
+
+/// Waits for a notification unless the condition holds already. The waiter is registered
+/// before the condition is looked at, so that nothing in between is missed.
+async fn notified_or(notified: tokio::sync::futures::Notified<'_>, holds: impl Fn() -> bool) {
+    let mut notified = std::pin::pin!(notified);
+    notified.as_mut().enable();
+    if !holds() {
+        notified.await;
+    }
+}
+
+fn no_namespace() -> Namespace {
+    Namespace::parse("default").expect("a good name")
+}

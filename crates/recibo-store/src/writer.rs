@@ -1,0 +1,226 @@
+//! The one writer: takes what is in the queue, serves it in one transaction, commits, and only
+//! then answers.
+//!
+//! If a commit fails, whether it happened is not known. The writer then answers nothing more
+//! and stops; the next start reads what is true.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use recibo_core::decision::Moment;
+use recibo_core::time::Time;
+use redb::Database;
+use tokio::sync::mpsc;
+
+use crate::answer::{Ask, Command, Reply};
+use crate::batch::{Batch, Tables, WriterState};
+use crate::clock::LedgerClock;
+use crate::error::{StorageError, WriteError};
+
+/// Drafts in one transaction at most. Throughput is flat above this, and a batch is how long
+/// the first one in it waits.
+const BATCH_DRAFTS_MAX: usize = 1024;
+
+/// What others may know of the writer.
+#[derive(Default)]
+pub(crate) struct Shared {
+    /// Set once the writer serves no more.
+    pub(crate) stopped: AtomicBool,
+    /// Set if it stopped because of a failure.
+    pub(crate) failed: AtomicBool,
+    /// Number of committed events.
+    pub(crate) size: AtomicU64,
+    /// Wakes those who wait for a call to change.
+    pub(crate) committed: tokio::sync::Notify,
+    /// Wakes those who wait for the writer's end.
+    pub(crate) ended: tokio::sync::Notify,
+}
+
+/// An answer that waits for the commit.
+type Pending = Box<dyn FnOnce(bool) + Send>;
+
+pub(crate) struct Writer {
+    pub(crate) db: Arc<Database>,
+    pub(crate) state: WriterState,
+    pub(crate) clock: LedgerClock,
+    pub(crate) queue: mpsc::Receiver<Command>,
+    pub(crate) shared: Arc<Shared>,
+}
+
+impl Writer {
+    /// Serves until the store is closed or a commit fails.
+    pub(crate) fn run(mut self) {
+        let _end = End(self.shared.clone());
+        let mut closing = false;
+        while !closing {
+            let Some(first) = self.queue.blocking_recv() else { break };
+            let mut commands = vec![first];
+            let mut drafts = weight(&commands[0]);
+            while drafts < BATCH_DRAFTS_MAX
+                && let Ok(command) = self.queue.try_recv()
+            {
+                drafts += weight(&command);
+                commands.push(command);
+            }
+            closing = commands.iter().any(|command| matches!(command.ask, Ask::Close));
+            if let Err(error) = self.batch(commands) {
+                tracing::error!(error = &error as &dyn std::error::Error, "the ledger stops");
+                self.shared.failed.store(true, Ordering::SeqCst);
+                closing = true;
+            }
+        }
+        // What still waits is dropped: its callers learn that the ledger has stopped.
+    }
+
+    fn batch(&mut self, commands: Vec<Command>) -> Result<(), StorageError> {
+        let mut pending: Vec<Pending> = Vec::with_capacity(commands.len());
+        let committed = self.commit(commands, &mut pending);
+        let is_durable = committed.is_ok();
+        if is_durable {
+            self.shared.size.store(self.state.head.size, Ordering::SeqCst);
+        }
+        // From here on the batch counts.
+        for answer in pending {
+            answer(is_durable);
+        }
+        self.shared.committed.notify_waiters();
+        committed
+    }
+
+    fn commit(
+        &mut self,
+        commands: Vec<Command>,
+        pending: &mut Vec<Pending>,
+    ) -> Result<(), StorageError> {
+        let moment = moment(&self.state, self.clock.now());
+        let size_before = self.state.head.size;
+        let txn = begin(&self.db)?;
+        let mut batch = Batch { tables: Tables::open(&txn)?, state: &mut self.state, moment };
+        let mut is_changed = false;
+        for Command { namespace, ask } in commands {
+            is_changed |= matches!(ask, Ask::CreateApiKey { .. } | Ask::RevokeApiKey { .. });
+            serve(&mut batch, &namespace, ask, pending)?;
+        }
+        is_changed |= batch.state.head.size != size_before;
+        if !is_changed {
+            // Refusals and replays only: there is nothing to make durable.
+            drop(batch);
+            txn.abort()?;
+            return Ok(());
+        }
+        batch.finish(&txn)?;
+        txn.commit()?;
+        Ok(())
+    }
+}
+
+/// Tells everybody that the writer is gone, also if it panicked.
+struct End(Arc<Shared>);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.failed.store(true, Ordering::SeqCst);
+        }
+        self.0.stopped.store(true, Ordering::SeqCst);
+        self.0.committed.notify_waiters();
+        self.0.ended.notify_waiters();
+    }
+}
+
+/// A write transaction that is durable, and whose commit no crafted value can forge.
+pub(crate) fn begin(db: &Database) -> Result<redb::WriteTransaction, StorageError> {
+    let mut txn = db.begin_write()?;
+    txn.set_durability(redb::Durability::Immediate)?;
+    txn.set_two_phase_commit(true);
+    txn.set_quick_repair(true);
+    Ok(txn)
+}
+
+pub(crate) fn moment(state: &WriterState, now: Time) -> Moment {
+    let void = state.head.key_windows_void_until_ms;
+    Moment { now, key_windows_void_until: (void > 0).then(|| Time::from_ms(void)) }
+}
+
+fn weight(command: &Command) -> usize {
+    match &command.ask {
+        Ask::Record { shots, .. } => shots.len(),
+        _ => 1,
+    }
+}
+
+fn serve(
+    batch: &mut Batch<'_, '_>,
+    namespace: &recibo_core::id::Namespace,
+    ask: Ask,
+    pending: &mut Vec<Pending>,
+) -> Result<(), StorageError> {
+    let refused = WriteError::Refused;
+    match ask {
+        Ask::OpenScope { label, ttl_ms, reply } => {
+            let opened = batch.open_scope(namespace, label, ttl_ms)?;
+            later(pending, reply, Ok(opened));
+        }
+        Ask::CloseScope { scope_id, reply } => {
+            let end = recibo_core::status::ScopeEnd::Closed;
+            let closed = batch.close_scope(namespace, &scope_id, end)?;
+            later(pending, reply, Ok(closed));
+        }
+        Ask::Claim { claim, reply } => {
+            let answer = batch.claim(namespace, &claim)?;
+            later(pending, reply, answer.map_err(refused));
+        }
+        Ask::Report { report, lease_token, scope_id, reply } => {
+            let answer = batch.report(namespace, &report, &lease_token, scope_id.as_ref())?;
+            later(pending, reply, answer.map_err(refused));
+        }
+        Ask::Record { shots, reply } => {
+            let mut answers = Vec::with_capacity(shots.len());
+            for shot in &shots {
+                answers.push(batch.record(namespace, shot)?);
+            }
+            later(pending, reply, Ok(answers));
+        }
+        Ask::Check { check, reply } => {
+            let answer = batch.check(namespace, &check)?;
+            later(pending, reply, answer.map_err(refused));
+        }
+        Ask::Resolve { resolution, etag, reply } => {
+            let answer = batch.resolve(namespace, &resolution, &etag)?;
+            later(pending, reply, answer.map_err(refused));
+        }
+        Ask::SetPolicy { policy, reply } => {
+            let seq = batch.set_policy(namespace, policy)?;
+            later(pending, reply, Ok(seq));
+        }
+        Ask::CreateApiKey { draft, reply } => {
+            let info = batch.create_api_key(draft)?;
+            later(pending, reply, Ok(info));
+        }
+        Ask::RevokeApiKey { id, reply } => {
+            let known = batch.revoke_api_key(&id)?;
+            later(pending, reply, Ok(known));
+        }
+        Ask::Tick { reply } => {
+            batch.tick()?;
+            later(pending, reply, Ok(()));
+        }
+        Ask::Close => {}
+    }
+    Ok(())
+}
+
+/// Answers once the commit is known to be durable. If it is not, the reply is dropped, and the
+/// caller learns that the ledger has stopped.
+fn later<T: Send + 'static>(
+    pending: &mut Vec<Pending>,
+    reply: Reply<T>,
+    answer: Result<T, WriteError>,
+) {
+    pending.push(Box::new(move |is_durable| {
+        if is_durable {
+            // A caller that has gone away needs no answer.
+            let _ = reply.send(answer);
+        }
+    }));
+}
