@@ -43,7 +43,7 @@ fn body<'a>(line: &mut Members<'a>, body: &'a Body) {
         }
         Body::Started(e) => {
             call(line, &e.call, e.attempt);
-            facts(line, &e.facts, e.facts.redacted);
+            facts(line, &e.facts, None, e.facts.redacted);
             line.str("claim_id", e.claim_id.as_str());
             line.str("scope_id", e.scope_id.as_str());
             line.text("lease_expires_at", e.lease_expires_at);
@@ -61,7 +61,8 @@ fn body<'a>(line: &mut Members<'a>, body: &'a Body) {
         }
         Body::Recorded(e) => {
             call(line, &e.call, e.attempt);
-            facts(line, &e.facts, e.facts.redacted || e.outcome.redacted);
+            let redacted = e.facts.redacted || e.outcome.redacted;
+            facts(line, &e.facts, e.outcome.message_id.as_deref(), redacted);
             outcome(line, &e.outcome);
             line.text("started_at", e.started_at);
             line.str("scope_id", e.scope_id.as_str());
@@ -100,12 +101,19 @@ fn call<'a>(line: &mut Members<'a>, call: &'a CallRef, attempt: u32) {
     line.number("attempt", u64::from(attempt));
 }
 
-fn facts<'a>(line: &mut Members<'a>, facts: &'a Facts, redacted: bool) {
+/// What a call is; a one-shot's outcome may bring the message id.
+fn facts<'a>(
+    line: &mut Members<'a>,
+    facts: &'a Facts,
+    message_id: Option<&'a str>,
+    redacted: bool,
+) {
     line.str("tool", facts.tool.as_str());
     line.text("input_hash", facts.input_hash);
     terms(line, &facts.terms);
     line.optional("operation_key", facts.operation_key.as_ref().map(|key| key.as_str()));
-    line.optional("message_id", facts.message_id.as_ref().map(|id| id.as_str()));
+    let own_message_id = facts.message_id.as_ref().map(|id| id.as_str());
+    line.optional("message_id", message_id.or(own_message_id));
     if !facts.labels.is_empty() {
         line.raw("labels", labels_json(&facts.labels));
     }

@@ -159,6 +159,7 @@ fn bodies() -> Vec<Body> {
         finished(ok(), true, Some(receipt)),
         finished(failed(OutcomeStatus::Timeout), false, None),
         recorded(full_facts(), Outcome { message_id: None, ..ok() }, Some(token())),
+        recorded(bare_facts(), ok(), None),
         recorded(bare_facts(), failed(OutcomeStatus::TerminalError), None),
         Body::LeaseExpired { call: call(), attempt: 3 },
         Body::LeaseExtended { call: call(), attempt: 3, lease_expires_at: at(60_000) },
