@@ -1,0 +1,213 @@
+//! Calls, pages of calls, runs and batches.
+
+use recibo_core::call::Tip;
+use recibo_core::decision::Decision;
+use recibo_core::event::Facts;
+use recibo_core::id::CallRef;
+use recibo_core::receipt::IdempotencyKey;
+use recibo_core::record::Record as CoreRecord;
+use recibo_core::status::CallState;
+use recibo_core::time::Time;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use super::{OutcomeAnswer, Record};
+use crate::problem::Problem;
+use crate::word::{CallStateWord, DecisionKindWord, EffectWord, ReasonWord, Timestamp, Word};
+
+/// A call with all its attempts.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Call {
+    /// The run.
+    pub run_id: String,
+    /// The call.
+    pub tool_call_id: String,
+    /// The tool.
+    pub tool: String,
+    /// Frozen by the first attempt.
+    pub effect: EffectWord,
+    /// Folded from the events.
+    pub state: CallStateWord,
+    /// Whether effect and no-effect evidence contradict each other.
+    pub conflict: bool,
+    /// Names the effect to the outside service.
+    pub idempotency_key: String,
+    /// The caller's own key.
+    #[schema(required)]
+    pub operation_key: Option<String>,
+    /// Hash of the canonical arguments; null once swept.
+    #[schema(required)]
+    pub input_hash: Option<String>,
+    /// In order.
+    pub attempts: Vec<Record>,
+    /// The seq of the call's last event.
+    pub version: u64,
+}
+
+impl Call {
+    /// A call of the core as it is shown. `records` are all its attempts, in order.
+    pub fn from_core(
+        call: &CallRef,
+        key: &IdempotencyKey,
+        facts: &Facts,
+        tip: &Tip,
+        records: &[CoreRecord],
+        now: Time,
+    ) -> Self {
+        Self {
+            run_id: call.run_id.to_string(),
+            tool_call_id: call.tool_call_id.to_string(),
+            tool: facts.tool.to_string(),
+            effect: Word(facts.terms.effect),
+            state: Word(tip.state(now)),
+            conflict: tip.conflict,
+            idempotency_key: key.to_string(),
+            operation_key: facts.operation_key.as_ref().map(ToString::to_string),
+            input_hash: Some(facts.input_hash.to_string()),
+            attempts: records.iter().map(Record::from_core).collect(),
+            version: tip.version,
+        }
+    }
+}
+
+/// A call and what to do about it: answer to a status check, a resolution, and to the search
+/// by an idempotency or operation key.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(try_from = "Box<RawValue>")]
+pub struct CallAnswer {
+    /// The call.
+    #[serde(flatten)]
+    pub call: Call,
+    /// What to do.
+    pub decision: DecisionKindWord,
+    /// Why.
+    pub reason: ReasonWord,
+    /// When to ask again, where that makes sense.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
+}
+
+impl CallAnswer {
+    /// The answer over a call. `ask_again_ms` is a status check's own delay and goes before
+    /// the decision's.
+    pub fn from_core(call: Call, decision: &Decision, ask_again_ms: Option<u64>) -> Self {
+        Self {
+            call,
+            decision: Word(decision.kind),
+            reason: Word(decision.reason),
+            retry_after_ms: ask_again_ms.or(decision.retry_after_ms),
+        }
+    }
+}
+
+impl TryFrom<Box<RawValue>> for CallAnswer {
+    type Error = serde_json::Error;
+
+    fn try_from(text: Box<RawValue>) -> Result<Self, Self::Error> {
+        #[derive(Deserialize)]
+        struct Rest {
+            decision: DecisionKindWord,
+            reason: ReasonWord,
+            retry_after_ms: Option<u64>,
+        }
+        let Rest { decision, reason, retry_after_ms } = super::part(&text)?;
+        Ok(Self { call: super::part(&text)?, decision, reason, retry_after_ms })
+    }
+}
+
+/// A page of calls, in ledger order.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Page {
+    /// The calls.
+    pub calls: Vec<Call>,
+    /// Names the next page; null on the last one.
+    #[schema(required)]
+    pub next_page_token: Option<String>,
+}
+
+/// What became of a run's calls.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RunSummary {
+    /// The run.
+    pub run_id: String,
+    /// How many calls.
+    pub calls: u64,
+    /// How many attempts at them.
+    pub attempts: u64,
+    /// How many calls are in which state.
+    pub by_state: ByState,
+    /// How many calls have contradicting evidence.
+    pub conflicts: u64,
+    /// Ledger time of the first event.
+    pub first_at: Timestamp,
+    /// Ledger time of the last event.
+    pub last_at: Timestamp,
+}
+
+/// How many calls are in which state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ByState {
+    /// An attempt is open.
+    pub in_flight: u64,
+    /// An earlier attempt may have taken effect.
+    pub unknown: u64,
+    /// No effect; may be tried again.
+    pub retryable: u64,
+    /// Took effect.
+    pub ok: u64,
+    /// No effect; final.
+    pub terminal: u64,
+    /// Given up by an operator.
+    pub abandoned: u64,
+}
+
+impl ByState {
+    /// Counts one call; an absent one is no call.
+    pub fn add(&mut self, state: CallState) {
+        let count = match state {
+            CallState::Absent => return,
+            CallState::InFlight => &mut self.in_flight,
+            CallState::Unknown => &mut self.unknown,
+            CallState::Retryable => &mut self.retryable,
+            CallState::Ok => &mut self.ok,
+            CallState::Terminal => &mut self.terminal,
+            CallState::Abandoned => &mut self.abandoned,
+        };
+        *count += 1;
+    }
+}
+
+/// Answer to a batch: one result per item, in order.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct BatchAnswer {
+    /// The results.
+    pub results: Vec<BatchResult>,
+}
+
+/// What became of one item. It has either a record or a problem.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct BatchResult {
+    /// The HTTP status that the item would have got alone.
+    pub status: u16,
+    /// The record, as a one-shot alone is answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub record: Option<OutcomeAnswer>,
+    /// Why it was refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<Problem>,
+}
+
+impl BatchResult {
+    /// An item that was recorded now (201) or before (200).
+    pub fn recorded(answer: OutcomeAnswer) -> Self {
+        let status = if answer.replayed { 200 } else { 201 };
+        Self { status, record: Some(answer), problem: None }
+    }
+}
+
+impl From<Problem> for BatchResult {
+    fn from(problem: Problem) -> Self {
+        Self { status: problem.status(), record: None, problem: Some(problem) }
+    }
+}

@@ -1,0 +1,17 @@
+//! What requests may say, and how each becomes a checked value of the core.
+//!
+//! None of these types has `Debug`: they hold arguments and results.
+
+mod claim;
+mod manage;
+mod one_shot;
+mod outcome;
+mod settle;
+#[cfg(test)]
+mod tests;
+
+pub use claim::ClaimRequest;
+pub use manage::{ApiKeyParams, ApiKeyRequest, ScopeParams, ScopeRequest};
+pub use one_shot::{BatchRequest, OneShotRequest};
+pub use outcome::{OutcomeParams, OutcomeRequest};
+pub use settle::{CheckRequest, ResolutionRequest};
