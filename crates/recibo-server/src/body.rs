@@ -1,0 +1,147 @@
+//! Request bodies: read up to a limit, judged by their media type, and parsed where parsing
+//! does no harm to others. Their bytes go nowhere else.
+
+use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::{FromRequest, Request};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
+use axum::http::{HeaderMap, HeaderValue};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use recibo_api::{Code, Problem};
+
+use crate::app::{App, blocking};
+use crate::failure::Failure;
+
+/// Bodies up to this size are parsed and hashed where they arrive. At about 21 us per KiB a
+/// larger one would hold up the other requests of its thread for more than a millisecond.
+const INLINE_BYTES_MAX: usize = 64 << 10;
+
+/// A body that is JSON, or empty.
+pub(crate) struct JsonBody(Bytes);
+
+/// As [`JsonBody`], with the limit of batches.
+pub(crate) struct BatchBody(pub(crate) JsonBody);
+
+impl JsonBody {
+    /// Parses the body, a large one on a blocking thread.
+    pub(crate) async fn parse<T: Send + 'static>(
+        self,
+        parse: impl FnOnce(&[u8]) -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Failure> {
+        if self.0.len() <= INLINE_BYTES_MAX {
+            return Ok(parse(&self.0)?);
+        }
+        blocking(move || Ok(parse(&self.0)?)).await
+    }
+}
+
+impl FromRequest<App> for JsonBody {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Failure> {
+        read(request, app.settings().body_bytes_max).await
+    }
+}
+
+impl FromRequest<App> for BatchBody {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Failure> {
+        read(request, app.settings().batch_bytes_max).await.map(Self)
+    }
+}
+
+async fn read(request: Request, bytes_max: usize) -> Result<JsonBody, Failure> {
+    let (parts, mut body) = request.into_parts();
+    if stated_length(&parts.headers).is_some_and(|bytes| bytes > bytes_max as u64) {
+        // Who asks first gets the answer without sending anything.
+        if !parts.headers.contains_key(EXPECT) {
+            drain(body, bytes_max).await;
+        }
+        return Err(too_large(bytes_max));
+    }
+    let bytes = match Limited::new(&mut body, bytes_max).collect().await {
+        Ok(collected) => collected.to_bytes(),
+        Err(error) if error.is::<LengthLimitError>() => {
+            drain(body, bytes_max).await;
+            return Err(too_large(bytes_max));
+        }
+        // The connection broke: nobody reads this answer.
+        Err(_) => return Err(Failure::new(Code::InvalidJson, "the body did not arrive whole")),
+    };
+    let is_json = match parts.headers.get(CONTENT_TYPE) {
+        None => bytes.is_empty(),
+        Some(kind) => is_json(kind),
+    };
+    if is_json { Ok(JsonBody(bytes)) } else { Err(unsupported()) }
+}
+
+fn stated_length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+/// Takes in what is on its way, up to a bound. If the connection were closed over unread bytes
+/// the client would see a reset instead of the answer.
+async fn drain(mut body: Body, bytes_max: usize) {
+    let mut left = bytes_max.saturating_mul(16);
+    while let Some(Ok(frame)) = body.frame().await {
+        let length = frame.data_ref().map_or(0, Bytes::len);
+        left = left.saturating_sub(length);
+        if left == 0 || body.is_end_stream() {
+            break;
+        }
+    }
+}
+
+fn too_large(bytes_max: usize) -> Failure {
+    let detail =
+        format!("a body here has at most {bytes_max} bytes; for a larger result send output_hash");
+    Failure::new(Code::BodyTooLarge, detail)
+}
+
+fn unsupported() -> Failure {
+    let detail = "the content-type of a body must be application/json, in UTF-8";
+    Failure::new(Code::UnsupportedMediaType, detail)
+}
+
+/// `application/json`, with no parameter but `charset=utf-8`.
+fn is_json(kind: &HeaderValue) -> bool {
+    let Ok(kind) = kind.to_str() else { return false };
+    let mut parts = kind.split(';').map(str::trim);
+    let is_json = parts.next().is_some_and(|kind| kind.eq_ignore_ascii_case("application/json"));
+    is_json
+        && parts.filter(|part| !part.is_empty()).all(|part| {
+            part.split_once('=').is_some_and(|(name, value)| {
+                let value = value.trim_matches('"');
+                name.eq_ignore_ascii_case("charset")
+                    && (value.eq_ignore_ascii_case("utf-8") || value.eq_ignore_ascii_case("utf8"))
+            })
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_json_in_utf_8_is_taken() {
+        for good in [
+            "application/json",
+            "Application/JSON",
+            "application/json; charset=utf-8",
+            "application/json;charset=\"UTF-8\"",
+            "application/json;",
+        ] {
+            assert!(is_json(&HeaderValue::from_static(good)), "{good}");
+        }
+        for bad in [
+            "",
+            "text/json",
+            "application/jsonx",
+            "application/problem+json",
+            "application/json; charset=latin1",
+            "application/json; version=2",
+        ] {
+            assert!(!is_json(&HeaderValue::from_static(bad)), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Who asks: the API key in the `Authorization` header. The first thing that is judged.
+
+use axum::extract::FromRequestParts;
+use axum::http::HeaderMap;
+use axum::http::header::AUTHORIZATION;
+use axum::http::request::Parts;
+use recibo_api::{Action, Code, Role};
+use recibo_core::id::Namespace;
+
+use crate::app::App;
+use crate::failure::Failure;
+
+/// A caller with a valid API key.
+pub(crate) struct Caller {
+    role: Role,
+    /// What the key is bound to: nothing else is ever looked at.
+    pub(crate) namespace: Namespace,
+}
+
+impl Caller {
+    /// Whether the role permits an action. For after the shape of the request.
+    pub(crate) fn may(&self, action: Action) -> Result<(), Failure> {
+        if self.role.may(action) {
+            return Ok(());
+        }
+        let roles: Vec<_> = action.roles().map(Role::as_str).collect();
+        let detail = format!(
+            "the API key's role is {}; this needs one of: {}",
+            self.role.as_str(),
+            roles.join(", ")
+        );
+        Err(Failure::new(Code::Forbidden, detail))
+    }
+}
+
+impl FromRequestParts<App> for Caller {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
+        let Some(api_key) = bearer(&parts.headers) else {
+            return Err(refused("an API key is needed: Authorization: Bearer <API key>"));
+        };
+        // Unknown, expired and revoked keys look the same.
+        let known = app.store().authenticate(api_key);
+        let Some(info) = known else { return Err(refused("the API key is not valid")) };
+        match Role::parse(&info.role) {
+            Some(role) => Ok(Self { role, namespace: info.namespace }),
+            None => {
+                tracing::error!(id = info.id, "an API key has a role that this version has not");
+                Err(refused("the API key is not valid"))
+            }
+        }
+    }
+}
+
+fn refused(detail: &str) -> Failure {
+    Failure::new(Code::Unauthenticated, detail)
+}
+
+/// The one bearer credential. Two headers may mean two things to two readers.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    let (Some(value), None) = (values.next(), values.next()) else { return None };
+    let (scheme, api_key) = value.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(api_key.trim())
+}

@@ -1,0 +1,89 @@
+//! Whatever went wrong, as `application/problem+json`. The one place where causes are logged,
+//! once, and where they stop: a client never sees them.
+
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use recibo_api::{Code, Problem};
+use recibo_core::id::NameError;
+use recibo_core::plan::Refusal;
+use recibo_store::{StorageError, WriteError};
+
+use crate::answer::NO_STORE;
+
+/// A problem on its way out. Boxed, so that the good path stays small.
+#[derive(Debug)]
+pub(crate) struct Failure(pub(crate) Box<Problem>);
+
+impl Failure {
+    pub(crate) fn new(code: Code, detail: impl Into<String>) -> Self {
+        Self(Box::new(Problem::new(code, detail)))
+    }
+
+    pub(crate) fn internal() -> Self {
+        Self::new(Code::Internal, "the service failed; its log says why")
+    }
+}
+
+impl From<Problem> for Failure {
+    fn from(problem: Problem) -> Self {
+        Self(Box::new(problem))
+    }
+}
+
+impl From<NameError> for Failure {
+    fn from(error: NameError) -> Self {
+        Problem::from(error).into()
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        Problem::from(refusal).into()
+    }
+}
+
+impl From<WriteError> for Failure {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::Refused(refusal) => refusal.into(),
+            WriteError::QueueFull => Self::new(
+                Code::Overloaded,
+                "too many writes wait already; nothing was stored, try again",
+            ),
+            WriteError::Stopped => Self::new(
+                Code::LedgerStopped,
+                "whether this write happened is known after the restart; ask again then",
+            ),
+        }
+    }
+}
+
+impl From<StorageError> for Failure {
+    fn from(error: StorageError) -> Self {
+        tracing::error!(error = &error as &dyn std::error::Error, "a read failed");
+        Self::internal()
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let problem = self.0;
+        let mut response = Response::new(problem.to_json().into());
+        *response.status_mut() =
+            StatusCode::from_u16(problem.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        headers.insert(CACHE_CONTROL, NO_STORE);
+        match problem.code {
+            Code::Unauthenticated => {
+                headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            }
+            Code::Overloaded => {
+                headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+            }
+            _ => {}
+        }
+        response
+    }
+}

@@ -1,0 +1,100 @@
+//! What to do about a call; on request only once there is something else to do than wait.
+
+use std::time::Duration;
+
+use axum::extract::State;
+use recibo_api::Action;
+use recibo_api::answer::DecisionAnswer;
+use recibo_core::id::{CallRef, Namespace};
+use recibo_core::limits;
+use recibo_core::status::DecisionKind;
+use recibo_store::DecisionView;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::answer::{self, Answer};
+use crate::app::App;
+use crate::caller::Caller;
+use crate::failure::Failure;
+use crate::path::Ids;
+use crate::problems::problems;
+use crate::query::{Query, refused};
+
+problems!(Problems: KEYED, IDS);
+
+/// Longest pause between two looks at a call while others are written. Every commit wakes
+/// everybody who waits; looking each time would cost one read per waiter and commit.
+const PAUSE_MAX: Duration = Duration::from_millis(100);
+
+/// Ask what to do about a call
+///
+/// Also for a call that is not known. With `wait_ms` the answer comes once it is another than
+/// `wait`, or when the time is over.
+#[utoipa::path(
+    get, path = "/v1/runs/{run_id}/calls/{tool_call_id}/decision",
+    operation_id = "get_decision", tag = "calls",
+    params(
+        ("run_id" = String, Path), ("tool_call_id" = String, Path),
+        ("wait_ms" = Option<u64>, Query, maximum = 30000)
+    ),
+    responses(
+        (status = 200, description = "Advice, never permission", body = DecisionAnswer,
+            headers(("retry-after" = u64, description = "With wait and check_status"))),
+        Problems
+    ),
+    security(("api_key" = []))
+)]
+pub(crate) async fn get(State(app): State<App>, caller: Caller, ids: Ids, query: Query) -> Answer {
+    let call = ids.call()?;
+    let [wait_ms] = query.take(["wait_ms"])?;
+    let wait_ms = wait_ms.as_deref().map_or(Ok(0), parse_wait)?;
+    caller.may(Action::Read)?;
+    let view = decided(&app, &caller.namespace, &call, Duration::from_millis(wait_ms)).await?;
+    let (key, decision, record) = (view.idempotency_key, view.decision, view.record);
+    let shown = DecisionAnswer::from_core(&call, &key, &decision, record.as_deref(), None, None);
+    Ok(answer::with_retry_after(answer::ok(&shown), shown.retry_after_ms))
+}
+
+fn parse_wait(text: &str) -> Result<u64, Failure> {
+    let is_plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let ms = text.parse().ok().filter(|ms| is_plain && *ms <= limits::WAIT_MS_MAX);
+    ms.ok_or_else(|| {
+        refused(format!("wait_ms must be an integer from 0 to {}", limits::WAIT_MS_MAX))
+    })
+}
+
+/// The decision once it is not `wait`, or as it is when the time is over or the service stops.
+async fn decided(
+    app: &App,
+    namespace: &Namespace,
+    call: &CallRef,
+    wait: Duration,
+) -> Result<DecisionView, Failure> {
+    let deadline = Instant::now() + wait;
+    let mut stopping = app.stopping();
+    let mut pause = Duration::from_millis(1);
+    loop {
+        // Before the look, so that no commit in between is missed.
+        let size = app.store().size();
+        let view = look(app, namespace, call).await?;
+        let is_over = Instant::now() >= deadline || *stopping.borrow_and_update();
+        if view.decision.kind != DecisionKind::Wait || is_over || !app.store().is_serving() {
+            return Ok(view);
+        }
+        let lease_left = Duration::from_millis(view.decision.retry_after_ms.unwrap_or(0).max(1));
+        tokio::select! {
+            () = async {
+                app.store().committed_beyond(size).await;
+                sleep(pause).await;
+                pause = (pause * 2).min(PAUSE_MAX);
+            } => {}
+            () = sleep(lease_left) => {}
+            () = sleep_until(deadline) => {}
+            _ = stopping.changed() => {}
+        }
+    }
+}
+
+async fn look(app: &App, namespace: &Namespace, call: &CallRef) -> Result<DecisionView, Failure> {
+    let (namespace, call) = (namespace.clone(), call.clone());
+    app.read(move |snapshot| Ok(snapshot.decision(&namespace, &call)?)).await
+}

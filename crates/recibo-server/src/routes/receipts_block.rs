@@ -1,0 +1,59 @@
+//! The receipts of a run as a block of text, for the end of a message.
+
+use std::fmt::Write;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use recibo_api::Action;
+use recibo_core::id::ScopeId;
+use recibo_store::ReceiptLine;
+
+use super::runs;
+use crate::answer::{self, Answer};
+use crate::app::App;
+use crate::caller::Caller;
+use crate::path::Ids;
+use crate::problems::problems;
+use crate::query::Query;
+
+problems!(Problems: KEYED, IDS; RunNotFound);
+
+/// Read a run's receipts as a block of text
+#[utoipa::path(
+    get, path = "/v1/runs/{run_id}/receipts-block", operation_id = "get_receipts_block",
+    tag = "runs",
+    params(
+        ("run_id" = String, Path),
+        ("scope_id" = Option<String>, Query, description = "Only what this scope signed")
+    ),
+    responses(
+        (status = 200, description = "The block", body = String, content_type = "text/plain"),
+        (status = 204, description = "There is nothing to show"),
+        Problems
+    ),
+    security(("api_key" = []))
+)]
+pub(crate) async fn get(State(app): State<App>, caller: Caller, ids: Ids, query: Query) -> Answer {
+    let run_id = ids.run_id()?;
+    let [scope_id] = query.take(["scope_id"])?;
+    let scope_id = scope_id.as_deref().map(ScopeId::parse).transpose()?;
+    caller.may(Action::Read)?;
+    app.read(move |snapshot| {
+        let lines = snapshot.receipts(&caller.namespace, &run_id, scope_id.as_ref())?;
+        let lines = lines.ok_or_else(runs::not_found)?;
+        Ok(if lines.is_empty() {
+            answer::bare(StatusCode::NO_CONTENT)
+        } else {
+            answer::text(block(&lines))
+        })
+    })
+    .await
+}
+
+fn block(lines: &[ReceiptLine]) -> String {
+    let mut block = String::from("---\nTool receipts:");
+    for line in lines {
+        write!(block, "\n  {}: {}", line.tool, line.token).expect("a string takes all text");
+    }
+    block
+}

@@ -1,0 +1,73 @@
+//! Bodies: their size and their type.
+
+use axum::body::Body;
+use recibo_api::Role;
+use serde_json::json;
+
+use crate::harness::{Service, claim_body};
+
+const MIB: usize = 1 << 20;
+
+#[tokio::test]
+async fn a_body_may_fill_its_limit_and_not_more() {
+    let service = Service::start().await;
+    let scope = service.scope().await;
+    for (path, limit) in [("/v1/runs/r/calls/t/attempts", MIB), ("/v1/receipts:batch", 16 * MIB)] {
+        let mut body = match path {
+            "/v1/receipts:batch" => json!({"receipts": []}).to_string(),
+            _ => {
+                let mut body = claim_body(&scope, "c", "opaque");
+                body["input"] = json!("x".repeat(MIB - 1000));
+                body.to_string()
+            }
+        };
+        body.push_str(&" ".repeat(limit - body.len()));
+        let post = |body: Body| {
+            let ask = service.ask(Role::Adapter, "POST", path).raw(body);
+            ask.header("content-type", "application/json").send()
+        };
+        assert!(post(body.clone().into()).await.status.is_success(), "{path}");
+        body.push(' ');
+        let stated = service
+            .ask(Role::Adapter, "POST", path)
+            .header("content-type", "application/json")
+            .header("content-length", &body.len().to_string())
+            .raw(body.clone())
+            .send()
+            .await;
+        for reply in [stated, post(body.into()).await] {
+            let reply = reply.expect(413);
+            assert_eq!(reply.text("code"), "body_too_large");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_body_needs_its_media_type_and_an_empty_one_does_not() {
+    let service = Service::start().await;
+    let post = |body: &str| service.ask(Role::Adapter, "POST", "/v1/scopes").raw(body.to_owned());
+    post("").send().await.expect(201);
+    post("{}").header("content-type", "application/json; charset=utf-8").send().await.expect(201);
+    post("{}").send().await.expect(415);
+    for kind in ["text/plain", "application/json; charset=utf-16", "application/xml"] {
+        let reply = post("{}").header("content-type", kind).send().await.expect(415);
+        assert_eq!(reply.text("code"), "unsupported_media_type", "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn large_arguments_are_hashed_like_small_ones() {
+    let service = Service::start().await;
+    let scope = service.scope().await;
+    let mut body = claim_body(&scope, "c", "opaque");
+    body["input"] = json!({"a": "x".repeat(200_000)});
+    let ask = service.ask(Role::Adapter, "POST", "/v1/runs/r/calls/t/attempts").json(body);
+    let granted = ask.send().await.expect(201);
+    let canonical = body_text(200_000);
+    let hash = recibo_core::hash::InputHash::of_json(canonical.as_bytes()).unwrap();
+    assert_eq!(granted.text("input_hash"), hash.to_string());
+}
+
+fn body_text(length: usize) -> String {
+    format!("{{\"a\":\"{}\"}}", "x".repeat(length))
+}

@@ -1,0 +1,12 @@
+//! Drives the router in process, over a store in memory and a clock that a test moves.
+
+mod endpoints;
+mod harness;
+mod ids;
+mod limits;
+mod logs;
+mod openapi;
+mod problems;
+mod roles;
+mod serving;
+mod waiting;
