@@ -14,8 +14,8 @@ const BY_BYTES: [Bytes; 7] = [
     Bytes::new("api_keys"),
     Bytes::new("nodes"),
 ];
-const BY_NUMBER: [Numbered; 2] = [Numbered::new("events"), Numbered::new("open_calls")];
-const IDEMPOTENCY: TableDefinition<'_, &[u8], u64> = TableDefinition::new("idempotency");
+const BY_NUMBER: [Numbered; 3] =
+    [Numbered::new("events"), Numbered::new("open_calls"), Numbered::new("hash_index")];
 
 pub(crate) fn run(txn: &WriteTransaction) -> Result<(), redb::Error> {
     for table in BY_BYTES {
@@ -24,6 +24,5 @@ pub(crate) fn run(txn: &WriteTransaction) -> Result<(), redb::Error> {
     for table in BY_NUMBER {
         txn.open_table(table)?;
     }
-    txn.open_table(IDEMPOTENCY)?;
     Ok(())
 }

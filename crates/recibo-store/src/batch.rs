@@ -24,6 +24,7 @@ use crate::codec::{
     AttemptRow, Head, NamespaceRow, OpenCallRow, StoredEvent, TipRow, encode_event,
 };
 use crate::error::StorageError;
+use crate::hash_index::{HashIndex, Key, Kind};
 use crate::keyring::Keyring;
 use crate::lookup::{Found, Lookup};
 use crate::tables::{self, RunKey};
@@ -35,6 +36,7 @@ pub type Entropy = Box<dyn FnMut(&mut [u8]) + Send>;
 pub(crate) struct WriterState {
     pub(crate) head: Head,
     pub(crate) frontier: Frontier,
+    pub(crate) hash_index: HashIndex,
     pub(crate) namespaces: HashMap<Namespace, NamespaceState>,
     /// Ends of the leases that live, with the first seq of their call.
     pub(crate) leases: BTreeSet<(Time, u64)>,
@@ -62,7 +64,6 @@ pub(crate) struct Tables<'t> {
     pub(crate) runs: Bytes<'t>,
     pub(crate) open_calls: Seqs<'t>,
     pub(crate) operation_keys: Bytes<'t>,
-    pub(crate) idempotency: Table<'t, &'static [u8], u64>,
     pub(crate) scopes: Bytes<'t>,
     pub(crate) api_keys: Bytes<'t>,
 }
@@ -77,7 +78,6 @@ impl<'t> Tables<'t> {
             runs: txn.open_table(tables::RUNS)?,
             open_calls: txn.open_table(tables::OPEN_CALLS)?,
             operation_keys: txn.open_table(tables::OPERATION_KEYS)?,
-            idempotency: txn.open_table(tables::IDEMPOTENCY)?,
             scopes: txn.open_table(tables::SCOPES)?,
             api_keys: txn.open_table(tables::API_KEYS)?,
         })
@@ -220,8 +220,7 @@ impl Batch<'_, '_> {
         self.tables.runs.insert(RunKey::order(run_no, first_seq).as_slice(), id.as_bytes())?;
         let digest = twin_digest(facts);
         self.tables.runs.insert(RunKey::twin(run_no, &digest, first_seq).as_slice(), &[][..])?;
-        let key = IdempotencyKey::derive(namespace.as_str(), call.run_id.as_str(), id);
-        self.tables.idempotency.insert(&key.as_bytes()[..16], first_seq)?;
+        self.state.hash_index.insert(idempotency_entry(namespace, call), first_seq);
         if let Some(key) = &facts.operation_key {
             let key = tables::under(namespace_no, key.as_str());
             self.tables
@@ -310,7 +309,8 @@ impl Batch<'_, '_> {
         Ok(())
     }
 
-    /// Writes what every commit writes: the head, and the namespaces that changed.
+    /// Writes what every commit writes: the head, the namespaces that changed, and a share of
+    /// the index's upkeep.
     pub(crate) fn finish(mut self, txn: &WriteTransaction) -> Result<(), StorageError> {
         for (name, namespace) in &mut self.state.namespaces {
             if std::mem::take(&mut namespace.is_changed) {
@@ -318,6 +318,7 @@ impl Batch<'_, '_> {
                 self.tables.namespaces.insert(name.as_str().as_bytes(), row.as_slice())?;
             }
         }
+        self.state.hash_index.maintain(txn, self.state.head.size)?;
         self.state.head.frontier = self.state.frontier.nodes().to_vec();
         let mut meta = txn.open_table(tables::META)?;
         meta.insert(tables::HEAD_KEY, self.state.head.encode().as_slice())?;
@@ -344,6 +345,13 @@ impl Batch<'_, '_> {
         };
         self.call_of(first_seq)
     }
+}
+
+/// What the hash index keeps of a new call. A start enters the same again, from the events.
+pub(crate) fn idempotency_entry(namespace: &Namespace, call: &CallRef) -> Key {
+    let (run_id, id) = (call.run_id.as_str(), call.tool_call_id.as_str());
+    let key = IdempotencyKey::derive(namespace.as_str(), run_id, id);
+    Key::new(Kind::IdempotencyKey, key.as_bytes())
 }
 
 /// What two calls that do the same share.

@@ -4,9 +4,13 @@
 //! a change of any struct here is a new format and needs a step in `migrations/`.
 
 mod event;
+mod index;
 mod rows;
 
-pub(crate) use event::{StoredEvent, decode_event, encode_event, leaf_of, namespace_of};
+pub(crate) use event::{
+    StoredEvent, decode_event, decode_if_first, encode_event, leaf_of, namespace_of,
+};
+pub(crate) use index::{IndexRow, MergeRow, RunRow};
 pub(crate) use rows::{ApiKeyRow, AttemptRow, Head, NamespaceRow, OpenCallRow, ScopeRow, TipRow};
 
 use bincode::config::Configuration;

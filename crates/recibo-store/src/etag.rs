@@ -10,12 +10,10 @@ pub fn of(tip: &Tip, now: Time) -> String {
     format!("{}{mark}", tip.version)
 }
 
-/// Whether an `If-Match` or `If-None-Match` value names the call as it is now: `*`, or a list
-/// of quoted tags. `If-None-Match` compares weakly, so `W/` is skipped.
+/// Whether an `If-Match` value names the call as it is now: `*`, or a list of tags. A weak tag
+/// names nothing here: RFC 9110 13.1.1 wants a strong comparison.
 pub fn matches(header: &str, tip: &Tip, now: Time) -> bool {
     let current = of(tip, now);
-    header
-        .split(',')
-        .map(str::trim)
-        .any(|tag| tag == "*" || tag.trim_start_matches("W/").trim_matches('"') == current)
+    let mut tags = header.split(',').map(str::trim);
+    tags.any(|tag| tag == "*" || tag.trim_matches('"') == current)
 }

@@ -11,6 +11,7 @@ mod clock;
 mod codec;
 mod error;
 pub mod etag;
+mod hash_index;
 mod keyring;
 mod lookup;
 mod open;

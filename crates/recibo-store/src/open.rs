@@ -15,10 +15,13 @@ use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, StorageBack
 use zeroize::Zeroize;
 
 use crate::api_key::ApiKeys;
-use crate::batch::{Batch, Entropy, NamespaceState, Tables, WriterState};
+use crate::batch::{Batch, Entropy, NamespaceState, Tables, WriterState, idempotency_entry};
 use crate::clock::{Clock, LedgerClock};
-use crate::codec::{ApiKeyRow, Head, NamespaceRow, OpenCallRow, TipRow, decode_event};
+use crate::codec::{
+    ApiKeyRow, Head, NamespaceRow, OpenCallRow, TipRow, decode_event, decode_if_first,
+};
 use crate::error::{OpenError, StorageError};
+use crate::hash_index::{HashIndex, Key};
 use crate::keyring::Keyring;
 use crate::store::Store;
 use crate::tables::{self, RunKey};
@@ -227,7 +230,40 @@ fn read_state(
         api_keys.put(id, ApiKeyRow::decode(value.value())?);
     }
     let leases = read_leases(&txn)?;
-    Ok(WriterState { head, frontier, namespaces, leases, keyring, api_keys, lease_secret, entropy })
+    let rows = txn.open_table(tables::HASH_INDEX)?;
+    let hash_index =
+        HashIndex::open(&rows, head.size, |from| lost_entries(&events, from, &namespaces))?;
+    Ok(WriterState {
+        head,
+        frontier,
+        hash_index,
+        namespaces,
+        leases,
+        keyring,
+        api_keys,
+        lease_secret,
+        entropy,
+    })
+}
+
+/// What the hash index had only in memory.
+fn lost_entries(
+    events: &impl ReadableTable<u64, &'static [u8]>,
+    from: u64,
+    namespaces: &HashMap<Namespace, NamespaceState>,
+) -> Result<Vec<(Key, u64)>, StorageError> {
+    let names: HashMap<u32, &Namespace> =
+        namespaces.iter().map(|(name, state)| (state.row.no, name)).collect();
+    let mut entries = Vec::new();
+    for entry in events.range(from..)? {
+        let (seq, value) = entry?;
+        let Some(event) = decode_if_first(value.value())? else { continue };
+        let Some((call, _)) = event.body.call() else { continue };
+        let name = names.get(&event.namespace_no);
+        let name = name.ok_or(StorageError::Inconsistent("an event is of no namespace"))?;
+        entries.push((idempotency_entry(name, call), seq.value()));
+    }
+    Ok(entries)
 }
 
 fn read_leases(txn: &redb::ReadTransaction) -> Result<BTreeSet<(Time, u64)>, StorageError> {

@@ -14,7 +14,7 @@ use recibo_core::record::Record;
 use recibo_core::status::{CallState, ScopeEnd};
 use recibo_core::time::Time;
 use recibo_core::tree::{Frontier, Hash};
-use redb::{Database, ReadOnlyTable, ReadTransaction, ReadableDatabase};
+use redb::{Database, ReadOnlyTable, ReadTransaction};
 
 pub use pages::{CallFilter, CallPage, ReceiptLine, RunSummary};
 
@@ -23,6 +23,7 @@ use crate::codec::{
 };
 use crate::error::StorageError;
 use crate::etag;
+use crate::hash_index::{Key, Kind, Readers, View};
 use crate::keyring::Keyring;
 use crate::lookup::{Found, Lookup, number};
 use crate::tables;
@@ -33,6 +34,7 @@ type Seqs = ReadOnlyTable<u64, &'static [u8]>;
 /// A view of the ledger at one moment.
 pub struct Snapshot {
     txn: ReadTransaction,
+    hash_index: View,
     run_ids: Bytes,
     runs: Bytes,
     events: Seqs,
@@ -126,8 +128,13 @@ pub struct LogHead {
 }
 
 impl Snapshot {
-    pub(crate) fn open(db: &Database, keyring: Keyring, now: Time) -> Result<Self, StorageError> {
-        let txn = db.begin_read()?;
+    pub(crate) fn open(
+        db: &Database,
+        hash_index: &Readers,
+        keyring: Keyring,
+        now: Time,
+    ) -> Result<Self, StorageError> {
+        let (txn, hash_index) = hash_index.begin(db)?;
         let head = match txn.open_table(tables::META)?.get(tables::HEAD_KEY)? {
             Some(value) => Head::decode(value.value())?,
             None => Head::default(),
@@ -140,6 +147,7 @@ impl Snapshot {
             runs: txn.open_table(tables::RUNS)?,
             events: txn.open_table(tables::EVENTS)?,
             txn,
+            hash_index,
             head,
             keyring,
             moment,
@@ -260,8 +268,7 @@ impl Snapshot {
         key: &str,
     ) -> Result<Option<CallRef>, StorageError> {
         let first_seq = if let Ok(key) = key.parse::<IdempotencyKey>() {
-            let table = self.txn.open_table(tables::IDEMPOTENCY)?;
-            table.get(&key.as_bytes()[..16])?.map(|value| value.value())
+            return self.call_by_idempotency_key(namespace, &key);
         } else if let Ok(key) = OperationKey::parse(key) {
             let Some(row) = self.namespace(namespace)? else { return Ok(None) };
             let table = self.txn.open_table(tables::OPERATION_KEYS)?;
@@ -274,6 +281,23 @@ impl Snapshot {
         let first = self.lookup().event(first_seq)?;
         let is_own = self.namespace(namespace)?.is_some_and(|row| row.no == first.namespace_no);
         Ok(first.body.call().filter(|_| is_own).map(|(call, _)| call.clone()))
+    }
+
+    fn call_by_idempotency_key(
+        &self,
+        namespace: &Namespace,
+        key: &IdempotencyKey,
+    ) -> Result<Option<CallRef>, StorageError> {
+        let rows = self.txn.open_table(tables::HASH_INDEX)?;
+        let prefix = Key::new(Kind::IdempotencyKey, key.as_bytes());
+        self.hash_index.find_map(&rows, prefix, |first_seq| {
+            // The index may be ahead of this snapshot.
+            let Some(value) = self.events.get(first_seq)? else { return Ok(None) };
+            let event = decode_event(value.value())?;
+            // The namespace is part of the key, so an equal key is the caller's own.
+            let call = event.body.call().map(|(call, _)| call);
+            Ok(call.filter(|call| key_of(namespace, call) == *key).cloned())
+        })
     }
 
     /// The record that holds a receipt. Receipts are found through their second: events stand

@@ -19,6 +19,7 @@ use crate::api_key::{ApiKeyDraft, ApiKeyInfo, ApiKeys};
 use crate::batch::WriterState;
 use crate::clock::LedgerClock;
 use crate::error::{StorageError, WriteError};
+use crate::hash_index::Readers;
 use crate::keyring::Keyring;
 use crate::snapshot::Snapshot;
 use crate::writer::{Shared, Writer};
@@ -32,6 +33,7 @@ struct Inner {
     db: Arc<Database>,
     clock: LedgerClock,
     keyring: Keyring,
+    hash_index: Readers,
     api_keys: ApiKeys,
     queue: mpsc::Sender<Command>,
     shared: Arc<Shared>,
@@ -86,6 +88,7 @@ impl Store {
         let shared = Arc::new(Shared::default());
         shared.size.store(state.head.size, Ordering::SeqCst);
         let (keyring, api_keys) = (state.keyring.clone(), state.api_keys.clone());
+        let hash_index = state.hash_index.readers();
         let writer =
             Writer { db: db.clone(), state, clock: clock.clone(), queue, shared: shared.clone() };
         let thread = std::thread::Builder::new()
@@ -93,7 +96,8 @@ impl Store {
             .spawn(move || writer.run())
             .expect("the system can start one thread");
         let thread = Mutex::new(Some(thread));
-        Self(Arc::new(Inner { db, clock, keyring, api_keys, queue: sender, shared, thread }))
+        let queue = sender;
+        Self(Arc::new(Inner { db, clock, keyring, hash_index, api_keys, queue, shared, thread }))
     }
 
     /// Ledger time.
@@ -104,7 +108,8 @@ impl Store {
     /// A consistent view of what is durable now. Reads block: in async code, open and use
     /// snapshots on a blocking thread.
     pub fn snapshot(&self) -> Result<Snapshot, StorageError> {
-        Snapshot::open(&self.0.db, self.0.keyring.clone(), self.now())
+        let inner = &self.0;
+        Snapshot::open(&inner.db, &inner.hash_index, inner.keyring.clone(), self.now())
     }
 
     /// Number of durable events.

@@ -11,7 +11,7 @@
 //! | `runs` | run number, kind, rest | everything of a run side by side (see [`RunKey`]) |
 //! | `open_calls` | first seq of the call | calls that are open or unknown |
 //! | `operation_keys` | namespace number, key | first seq of the call |
-//! | `idempotency` | first 16 bytes of the key's hash | first seq of the call |
+//! | `hash_index` | run, block | calls by idempotency key (see `hash_index`) |
 //! | `scopes` | scope id | when opened and closed |
 //! | `api_keys` | id | role, namespace, digest |
 
@@ -28,7 +28,7 @@ pub(crate) const RUN_IDS: Bytes = Bytes::new("run_ids");
 pub(crate) const RUNS: Bytes = Bytes::new("runs");
 pub(crate) const OPEN_CALLS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("open_calls");
 pub(crate) const OPERATION_KEYS: Bytes = Bytes::new("operation_keys");
-pub(crate) const IDEMPOTENCY: TableDefinition<'_, &[u8], u64> = TableDefinition::new("idempotency");
+pub(crate) const HASH_INDEX: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("hash_index");
 pub(crate) const SCOPES: Bytes = Bytes::new("scopes");
 pub(crate) const API_KEYS: Bytes = Bytes::new("api_keys");
 

@@ -208,6 +208,21 @@ pub(crate) fn namespace_of(bytes: &[u8]) -> Result<(u32, Time), CodecError> {
     Ok((start.namespace_no, Time::from_ms(start.at_ms)))
 }
 
+/// An event that follows none of its own call, or nothing: without reading the rest of others.
+pub(crate) fn decode_if_first(bytes: &[u8]) -> Result<Option<StoredEvent>, CodecError> {
+    #[derive(Decode)]
+    struct Start {
+        _namespace_no: u32,
+        _nseq: u64,
+        _at_ms: u64,
+        before: Option<u64>,
+    }
+    leaf_of(bytes)?;
+    let (start, _): (Start, usize) =
+        bincode::decode_from_slice(&bytes[PREFIX_LEN..], super::CONFIG).map_err(|_| BROKEN)?;
+    if start.before.is_some() { Ok(None) } else { decode_event(bytes).map(Some) }
+}
+
 fn to_stored(body: &Body) -> StoredBody {
     match body {
         Body::ScopeOpened(e) => StoredBody::ScopeOpened {
