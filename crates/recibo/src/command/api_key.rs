@@ -1,0 +1,128 @@
+//! `recibo api-key`: who may ask the ledger what.
+
+use recibo_api::Role;
+use recibo_api::answer::ApiKeyList;
+use serde_json::json;
+
+use super::{Done, now};
+use crate::cli::Common;
+use crate::failure::Failure;
+use crate::ledger::{IfMissing, Ledger, Request, find};
+use crate::{duration, paint};
+
+/// Arguments of `api-key`.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(clap::Subcommand)]
+enum Action {
+    /// Create a key and print it, this once, as JSON
+    Create {
+        /// adapter, reader, reconciler, operator, auditor or admin
+        #[arg(long, value_parser = role)]
+        role: Role,
+        /// The namespace that the key is bound to
+        #[arg(long)]
+        namespace: String,
+        /// How long it is good, e.g. 90d [default: for ever]
+        #[arg(long, value_name = "DURATION", value_parser = duration::parse_ms)]
+        expires: Option<u64>,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// List all keys, without the keys themselves
+    List {
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Revoke a key, at once and for ever
+    Revoke {
+        /// The id of the key, not the key
+        id: String,
+        #[command(flatten)]
+        common: Common,
+    },
+}
+
+fn role(text: &str) -> Result<Role, String> {
+    Role::parse(text).ok_or_else(|| {
+        let words: Vec<_> = Role::ALL.iter().map(|role| role.as_str()).collect();
+        format!("one of {} is needed", words.join(", "))
+    })
+}
+
+impl Args {
+    /// What all commands take.
+    pub fn common(&self) -> &Common {
+        match &self.action {
+            Action::Create { common, .. }
+            | Action::List { common }
+            | Action::Revoke { common, .. } => common,
+        }
+    }
+}
+
+/// Manages API keys.
+pub async fn run(args: Args) -> Result<Done, Failure> {
+    let if_missing = match args.action {
+        Action::Create { .. } => IfMissing::Create,
+        Action::List { .. } | Action::Revoke { .. } => IfMissing::Fail,
+    };
+    let ledger = find(&args.common().target, if_missing).await?;
+    let result = act(&ledger, &args).await;
+    ledger.close().await;
+    result
+}
+
+async fn act(ledger: &Ledger, args: &Args) -> Result<Done, Failure> {
+    match &args.action {
+        Action::Create { role, namespace, expires, .. } => {
+            let mut body = json!({"role": role.as_str(), "namespace": namespace});
+            if let Some(ms) = expires {
+                body["expires_ms"] = json!(ms);
+            }
+            // One document in any case: it is the only copy, and the next step is a script's.
+            Ok(Done::document(&ledger.call(Request::post(&["api-keys"], &body)).await?))
+        }
+        Action::List { common } => {
+            let answer = ledger.call(Request::get(&["api-keys"])).await?;
+            match common.json {
+                true => Ok(Done::document(&answer)),
+                false => Ok(Done::said(table(&answer.read()?))),
+            }
+        }
+        Action::Revoke { id, common } => {
+            let answer = ledger.call(Request::delete(&["api-keys", id])).await?;
+            match common.json {
+                true if !answer.body.is_empty() => Ok(Done::document(&answer)),
+                true => Ok(Done::said(format!("{}\n", json!({"id": id, "revoked": true})))),
+                false => Ok(Done::said(format!("{id} is revoked\n"))),
+            }
+        }
+    }
+}
+
+fn table(list: &ApiKeyList) -> String {
+    let now = now();
+    let width = list.api_keys.iter().map(|key| key.namespace.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for key in &list.api_keys {
+        let condition = match (key.revoked_at, key.expires_at) {
+            (Some(at), _) => paint::bad(&format!("revoked {}", at.0)),
+            (None, Some(end)) if end.0 <= now => paint::bad(&format!("expired {}", end.0)),
+            (None, Some(end)) => format!("good until {}", end.0),
+            (None, None) => "good".to_owned(),
+        };
+        text.push_str(&format!(
+            "{}  {:<10}  {:width$}  created {}  {condition}\n",
+            key.id,
+            key.role.0.as_str(),
+            key.namespace,
+            key.created_at.0,
+        ));
+    }
+    text
+}

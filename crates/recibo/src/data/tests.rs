@@ -1,0 +1,63 @@
+use std::os::unix::fs::PermissionsExt;
+
+use super::*;
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn a_new_folder_and_its_admin_key_are_for_their_owner_alone() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = temp.path().join("a/b");
+    let store = open(&folder, Knobs::default()).unwrap();
+    assert_eq!(mode(&folder), 0o700);
+    assert_eq!(mode(&folder.join(ADMIN_KEY_FILE)), 0o600);
+    let key = read_admin_key(&folder).unwrap();
+    assert_eq!(store.authenticate(&key).unwrap().role, "admin");
+    let in_use = open(&folder, Knobs::default()).err().unwrap();
+    assert!(in_use.for_people().contains("another process"), "{}", in_use.for_people());
+    store.close();
+    drop(store);
+    let store = open(&folder, Knobs::default()).unwrap();
+    assert_eq!(*read_admin_key(&folder).unwrap(), *key);
+    assert_eq!(store.api_keys().len(), 1);
+}
+
+#[test]
+fn a_key_file_left_by_a_crash_before_the_store_knew_it_is_made_known() {
+    let temp = tempfile::tempdir().unwrap();
+    let key = new_admin_key();
+    write_new(&temp.path().join(ADMIN_KEY_FILE), format!("{}\n", *key).as_bytes()).unwrap();
+    let store = open(temp.path(), Knobs::default()).unwrap();
+    assert_eq!(store.authenticate(&key).unwrap().role, "admin");
+}
+
+#[test]
+fn a_lost_admin_key_is_replaced_only_on_request() {
+    let temp = tempfile::tempdir().unwrap();
+    open(temp.path(), Knobs::default()).unwrap().close();
+    let path = temp.path().join(ADMIN_KEY_FILE);
+    fs::remove_file(&path).unwrap();
+    open(temp.path(), Knobs::default()).unwrap().close();
+    assert!(!path.exists());
+    assert!(read_admin_key(temp.path()).unwrap_err().for_people().contains("--new-admin-key"));
+    let knobs = Knobs { new_admin_key: true, ..Knobs::default() };
+    let store = open(temp.path(), knobs).unwrap();
+    assert!(store.authenticate(&read_admin_key(temp.path()).unwrap()).is_some());
+    assert_eq!(store.api_keys().len(), 2);
+}
+
+#[test]
+fn a_note_names_a_service_that_lives_and_goes_with_it() {
+    let temp = tempfile::tempdir().unwrap();
+    assert!(ServiceNote::read(temp.path()).is_none());
+    let guard = ServiceNote::write("http://127.0.0.1:1", temp.path()).unwrap();
+    let note = ServiceNote::read(temp.path()).unwrap();
+    assert!(note.is_running());
+    assert_eq!(note.url, "http://127.0.0.1:1");
+    assert_eq!(mode(&temp.path().join(SERVICE_FILE)), 0o600);
+    drop(guard);
+    assert!(ServiceNote::read(temp.path()).is_none());
+    assert!(!ServiceNote { url: String::new(), pid: u32::MAX }.is_running());
+}

@@ -1,0 +1,241 @@
+//! `recibo exec`: the smallest adapter. It claims, runs a command, measures, classifies,
+//! records, and prints the command's output with the receipt line.
+
+mod child;
+mod claim;
+mod classify;
+pub mod exit;
+pub mod guard;
+pub mod input;
+mod lease;
+mod report;
+mod signals;
+
+use std::ffi::OsString;
+use std::io::Write;
+
+use recibo_core::effect::Effect;
+use recibo_core::hash::InputHash;
+use recibo_core::status::DecisionKind;
+
+use crate::cli::Target;
+use crate::command::Done;
+use crate::duration;
+use crate::failure::Failure;
+use crate::ledger::{IfMissing, Ledger, find};
+use crate::timeline::list::shell;
+use crate::timeline::{Verdict, advice};
+
+use child::{End, Job};
+use claim::{Grant, Permission, Wish};
+use classify::Rules;
+use signals::Signals;
+
+/// Arguments of `exec`.
+#[derive(clap::Args)]
+#[command(after_help = exit::TABLE)]
+pub struct Args {
+    /// The run
+    #[arg(long, value_name = "RUN")]
+    run: String,
+    /// The call: one per intended effect, the same for every retry of it
+    #[arg(long, value_name = "CALL")]
+    call: String,
+    /// The tool
+    #[arg(long, value_name = "TOOL")]
+    tool: String,
+    /// What the tool does to the world: read_only, idempotent, keyed, queryable or opaque
+    /// [default: what the policy says, else opaque]
+    #[arg(long, value_parser = effect)]
+    effect: Option<Effect>,
+    /// Kill the command after this time, e.g. 30s [default: shortly before the lease ends]
+    #[arg(long, value_name = "TIME", value_parser = duration::parse_ms)]
+    timeout: Option<u64>,
+    /// How long the ledger keeps others away; never run beyond
+    /// [default: the timeout and 15s, or 5m]
+    #[arg(long, value_name = "TIME", value_parser = duration::parse_ms)]
+    lease: Option<u64>,
+    /// While another attempt is under way, wait this long for its end [default: not at all]
+    #[arg(long, value_name = "TIME", value_parser = duration::parse_ms)]
+    wait: Option<u64>,
+    /// The arguments of the call: JSON, else taken as a string; hashed, never stored
+    /// [default: the command line as an array of strings]
+    #[arg(long, value_name = "JSON")]
+    input: Option<String>,
+    /// Exit codes of the command that mean success
+    #[arg(long, value_name = "N,..", value_delimiter = ',', default_value = "0")]
+    ok_exit: Vec<u8>,
+    /// Exit codes that mean: it certainly had no effect and may be tried again
+    #[arg(long, value_name = "N,..", value_delimiter = ',')]
+    retryable_exit: Vec<u8>,
+    /// Exit codes that mean: it certainly had no effect and must not be tried again
+    #[arg(long, value_name = "N,..", value_delimiter = ',')]
+    terminal_exit: Vec<u8>,
+    /// A name for the scope whose key signs the receipt
+    #[arg(long, value_name = "TEXT")]
+    scope_label: Option<String>,
+    /// How long that key lives: so long a receipt verifies as `valid`, later as `recorded`
+    #[arg(long, value_name = "TIME", value_parser = duration::parse_ms, default_value = "24h")]
+    scope_ttl: u64,
+    #[command(flatten)]
+    pub target: Target,
+    /// The command and its arguments. It gets RECIBO_IDEMPOTENCY_KEY, RECIBO_RUN_ID,
+    /// RECIBO_TOOL_CALL_ID and RECIBO_ATTEMPT, and this process's stdin unless that is a
+    /// terminal
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+fn effect(text: &str) -> Result<Effect, String> {
+    Effect::parse(text).ok_or_else(|| {
+        let words: Vec<_> = Effect::ALL.iter().map(|effect| effect.as_str()).collect();
+        format!("one of {} is needed", words.join(", "))
+    })
+}
+
+/// Runs a command as a tool call.
+pub async fn run(args: Args) -> Result<Done, Failure> {
+    let rules = Rules {
+        ok: args.ok_exit.clone(),
+        retryable: args.retryable_exit.clone(),
+        terminal: args.terminal_exit.clone(),
+        effect: args.effect,
+    };
+    rules.check()?;
+    let wish = wish(&args)?;
+    let mut signals = Signals::listen()?;
+    let mut ledger = find(&args.target, IfMissing::Create).await.map_err(unreached)?;
+    let result = act(&mut ledger, &args, &wish, &rules, &mut signals).await;
+    ledger.close().await;
+    result
+}
+
+fn wish(args: &Args) -> Result<Wish, Failure> {
+    let input = match &args.input {
+        Some(text) => input::from_text(text),
+        None => input::from_command(&args.command)?,
+    };
+    let input_hash = InputHash::of_json(input.as_bytes())
+        .map_err(|error| Failure::usage(format!("--input: {error} ({})", error.code())))?;
+    Ok(Wish {
+        run: args.run.clone(),
+        call: args.call.clone(),
+        tool: args.tool.clone(),
+        effect: args.effect,
+        input_hash,
+        lease_ms: lease::wanted_ms(args.lease, args.timeout)?,
+        wait_ms: args.wait.unwrap_or(0),
+        scope_label: args.scope_label.clone(),
+        scope_ttl_ms: args.scope_ttl,
+    })
+}
+
+/// A ledger that cannot be found or opened is out of reach, whatever the reason.
+fn unreached(failure: Failure) -> Failure {
+    match failure {
+        Failure::Usage { .. } => failure,
+        _ => failure.with_exit_code(exit::UNREACHABLE),
+    }
+}
+
+async fn act(
+    ledger: &mut Ledger,
+    args: &Args,
+    wish: &Wish,
+    rules: &Rules,
+    signals: &mut Signals,
+) -> Result<Done, Failure> {
+    let grant = match claim::ask(ledger, wish, signals).await? {
+        Permission::Granted(grant) => grant,
+        Permission::Refused(decision) => {
+            let verdict = Verdict::from(&*decision);
+            let explain = format!("recibo explain {} {}", shell(&wish.run), shell(&wish.call));
+            tell(&format!("not run: {}", advice(&verdict)));
+            if let Some(hint) = &decision.hint {
+                tell(hint);
+            }
+            tell(&format!("for more: {explain}"));
+            return Ok(Done { text: String::new(), exit_code: of_decision(verdict.decision) });
+        }
+    };
+    let variables = variables(wish, &grant);
+    let job = Job {
+        command: &args.command,
+        variables: &variables,
+        timeout_ms: args.timeout,
+        last_moment_ms: grant.last_moment_ms,
+    };
+    let ran = job.run(signals).await;
+    if let End::SpawnFailed(why) = &ran.end {
+        tell(&format!("cannot run {}: {why}", args.command[0].display()));
+    }
+    let class = rules.classify(&ran.end);
+    // The text as the model will see it: what is hashed is what is printed.
+    let output = String::from_utf8_lossy(&ran.output).into_owned();
+    let outcome = report::Outcome { class: &class, duration_ms: ran.duration_ms, output: &output };
+    let recorded = report::send(ledger, &args.target, wish, &grant, &outcome).await;
+    print(&output, recorded.as_ref().ok().and_then(|answer| answer.receipt_line.as_deref()));
+    let answer = recorded?;
+    if let Some(class_word) = &class.error_class {
+        let status = class.status.as_str();
+        tell(&format!("attempt {} is recorded as {status} ({class_word})", grant.attempt));
+    } else if answer.receipt_line.is_none() {
+        tell("the success is recorded, but without a receipt: the scope's key is gone");
+    }
+    Ok(Done { text: String::new(), exit_code: classify::exit_code(class.status) })
+}
+
+fn variables(wish: &Wish, grant: &Grant) -> [(&'static str, String); 4] {
+    [
+        ("RECIBO_IDEMPOTENCY_KEY", grant.idempotency_key.clone()),
+        ("RECIBO_RUN_ID", wish.run.clone()),
+        ("RECIBO_TOOL_CALL_ID", wish.call.clone()),
+        ("RECIBO_ATTEMPT", grant.attempt.to_string()),
+    ]
+}
+
+fn of_decision(decision: DecisionKind) -> u8 {
+    match decision {
+        DecisionKind::Wait => exit::WAIT,
+        DecisionKind::Reuse => exit::REUSE,
+        DecisionKind::CheckStatus => exit::CHECK_STATUS,
+        // Permission has a lease; `proceed` without one is nothing to act upon.
+        DecisionKind::Stop | DecisionKind::Proceed => exit::STOP,
+    }
+}
+
+/// A line for people: stdout is the command's.
+fn tell(text: &str) {
+    let _ = writeln!(anstream::stderr(), "recibo: {text}");
+}
+
+fn print(output: &str, receipt_line: Option<&str>) {
+    let mut stdout = std::io::stdout().lock();
+    // Whoever closed the pipe has read enough; the outcome is recorded in any case.
+    let _ = stdout.write_all(output.as_bytes());
+    if !output.is_empty() && !output.ends_with('\n') {
+        let _ = stdout.write_all(b"\n");
+    }
+    if let Some(line) = receipt_line {
+        let _ = writeln!(stdout, "{line}");
+    }
+    let _ = stdout.flush();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decisions_have_exit_codes_and_none_is_success() {
+        for (decision, code) in [
+            (DecisionKind::Wait, 20),
+            (DecisionKind::Reuse, 21),
+            (DecisionKind::CheckStatus, 22),
+            (DecisionKind::Stop, 23),
+            (DecisionKind::Proceed, 23),
+        ] {
+            assert_eq!(of_decision(decision), code);
+        }
+    }
+}

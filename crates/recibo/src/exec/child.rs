@@ -1,0 +1,190 @@
+//! Running the command: its own process group, its output, its end.
+
+use std::ffi::OsString;
+use std::io::IsTerminal;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::AsyncReadExt;
+use tokio::process::{Child, ChildStdout, Command};
+use tokio::time::{sleep, timeout};
+
+use super::guard::Guard;
+use super::lease;
+use super::signals::Signals;
+
+/// The clock is looked at this often: a machine that has slept must not find the command
+/// running beyond its lease.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// How long the pieces of a killed group may take to fall.
+const FALL: Duration = Duration::from_secs(2);
+
+/// How a command ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// With an exit code.
+    Exited(u8),
+    /// By a signal that did not come through here.
+    Signalled(i32),
+    /// By a signal that came through here.
+    Interrupted(i32),
+    /// It was killed at the end of its time.
+    TimedOut,
+    /// Its end could not be observed.
+    Lost,
+    /// It never began: the system would not run it.
+    SpawnFailed(String),
+    /// It never began: too little was left of its time.
+    TooLate,
+    /// It never began: a signal came first.
+    NotBegun,
+}
+
+/// A command and the end of its time.
+pub struct Job<'a> {
+    /// The program and its arguments.
+    pub command: &'a [OsString],
+    /// Variables to set.
+    pub variables: &'a [(&'static str, String)],
+    /// How long it may run, if that is less than its lease.
+    pub timeout_ms: Option<u64>,
+    /// When it must be over.
+    pub last_moment_ms: u64,
+}
+
+/// What became of a command.
+pub struct Ran {
+    /// How it ended.
+    pub end: End,
+    /// What it wrote to stdout.
+    pub output: Vec<u8>,
+    /// How long it ran.
+    pub duration_ms: u64,
+}
+
+impl Job<'_> {
+    /// Runs the command. It is over once the process has ended and nothing holds its stdout
+    /// any more: until then something of it may still take effect.
+    pub async fn run(&self, signals: &mut Signals) -> Ran {
+        let not_run = |end| Ran { end, output: Vec::new(), duration_ms: 0 };
+        if signals.has_come().await {
+            return not_run(End::NotBegun);
+        }
+        // If there is no guard, the command is still watched from here.
+        let mut guard = Guard::start().ok();
+        let began_ms = lease::now_ms();
+        if began_ms >= self.last_moment_ms {
+            return not_run(End::TooLate);
+        }
+        let own_end = self.timeout_ms.map_or(u64::MAX, |ms| began_ms.saturating_add(ms));
+        let mut running = match self.start() {
+            Ok(running) => running,
+            Err(error) => return not_run(End::SpawnFailed(error.to_string())),
+        };
+        if let Some(guard) = &mut guard {
+            guard.watch(running.group, self.last_moment_ms).await;
+        }
+        let end = running.watch(own_end.min(self.last_moment_ms), signals).await;
+        if let Some(guard) = guard {
+            guard.release().await;
+        }
+        Ran { end, output: running.output, duration_ms: lease::now_ms() - began_ms }
+    }
+
+    fn start(&self) -> std::io::Result<Running> {
+        let (program, arguments) = self.command.split_first().expect("a command has a program");
+        // A process group of its own may not read from the terminal; it would be stopped.
+        let is_terminal = std::io::stdin().is_terminal();
+        let mut child = Command::new(program)
+            .args(arguments)
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
+            .stdin(if is_terminal { Stdio::null() } else { Stdio::inherit() })
+            .stdout(Stdio::piped())
+            .process_group(0)
+            .spawn()?;
+        let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        let group = group.expect("a process that was not waited for has an id");
+        let stdout = child.stdout.take().expect("stdout is a pipe");
+        Ok(Running { child, group, stdout, output: Vec::new(), status: None, is_read: false })
+    }
+}
+
+struct Running {
+    child: Child,
+    group: Pid,
+    stdout: ChildStdout,
+    output: Vec<u8>,
+    status: Option<std::io::Result<ExitStatus>>,
+    is_read: bool,
+}
+
+impl Running {
+    async fn watch(&mut self, end_ms: u64, signals: &mut Signals) -> End {
+        let mut interrupted = None;
+        while !self.is_over() {
+            let left = Duration::from_millis(end_ms.saturating_sub(lease::now_ms()));
+            if left.is_zero() {
+                self.kill().await;
+                return interrupted.map_or(End::TimedOut, End::Interrupted);
+            }
+            tokio::select! {
+                biased;
+                () = self.step() => {}
+                signal = signals.next() => {
+                    if interrupted.replace(signal.as_raw()).is_some() {
+                        // Asked twice: no more patience.
+                        self.kill().await;
+                        return End::Interrupted(signal.as_raw());
+                    }
+                    // It may have ended just now.
+                    let _ = kill_process_group(self.group, signal);
+                }
+                () = sleep(left.min(LOOK_EVERY)) => {}
+            }
+        }
+        if let Some(signal) = interrupted {
+            return End::Interrupted(signal);
+        }
+        match &self.status {
+            Some(Ok(status)) => end_of(*status),
+            _ => End::Lost,
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.status.is_some() && self.is_read
+    }
+
+    /// Waits for the process to end or to write. Nothing is lost if this is dropped.
+    async fn step(&mut self) {
+        let has_ended = self.status.is_some();
+        tokio::select! {
+            status = self.child.wait(), if !has_ended => self.status = Some(status),
+            n = self.stdout.read_buf(&mut self.output), if !self.is_read => {
+                self.is_read = !matches!(n, Ok(n) if n > 0);
+            }
+        }
+    }
+
+    /// Kills the whole group and takes what it has written.
+    async fn kill(&mut self) {
+        let _ = kill_process_group(self.group, Signal::KILL);
+        let fall = async {
+            while !self.is_over() {
+                self.step().await;
+            }
+        };
+        // What has left the group may hold stdout; it is not waited for.
+        let _ = timeout(FALL, fall).await;
+    }
+}
+
+fn end_of(status: ExitStatus) -> End {
+    match (status.code().and_then(|code| u8::try_from(code).ok()), status.signal()) {
+        (Some(code), _) => End::Exited(code),
+        (None, Some(signal)) => End::Signalled(signal),
+        (None, None) => End::Lost,
+    }
+}

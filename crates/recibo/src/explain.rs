@@ -1,0 +1,139 @@
+//! One page in plain words about one call, for whoever is woken up by it. Pure: the call, the
+//! ledger's answer and the time are arguments.
+//!
+//! Where nobody knows whether something took effect, no sentence here may sound as if it had
+//! not: that sentence would be acted upon.
+
+mod answer;
+mod known;
+mod next;
+mod tried;
+
+use recibo_api::answer::{Call, DecisionAnswer, Record};
+use recibo_core::status::{CallState, DecisionKind};
+use recibo_core::time::Time;
+
+use crate::{duration, paint};
+
+const WIDTH: usize = 88;
+/// Stands for a space where no line may end.
+const NO_BREAK: &str = "\u{a0}";
+
+/// What a page is about.
+struct Case<'a> {
+    /// `None` for an absent call.
+    call: Option<&'a Call>,
+    decision: &'a DecisionAnswer,
+    now: Time,
+}
+
+impl<'a> Case<'a> {
+    fn records(&self) -> &'a [Record] {
+        self.call.map_or(&[], |call| &call.attempts)
+    }
+
+    fn state(&self) -> CallState {
+        self.decision.state.0
+    }
+
+    fn is_conflict(&self) -> bool {
+        self.call.is_some_and(|call| call.conflict)
+    }
+
+    /// Attempts that are over and may have taken effect: nobody has said.
+    fn unsettled(&self) -> impl Iterator<Item = &'a Record> {
+        let records = self.records().iter();
+        records.filter(|record| record.status.0.is_indefinite() && record.settled_by.is_none())
+    }
+
+    /// The key that the outside service knows the effect by.
+    fn outside_key(&self) -> &'a str {
+        let own = self.call.and_then(|call| call.operation_key.as_deref());
+        own.unwrap_or(&self.decision.idempotency_key)
+    }
+}
+
+/// The page.
+pub fn page(call: Option<&Call>, decision: &DecisionAnswer, now: Time) -> String {
+    let case = Case { call, decision, now };
+    let tool = call.map(|call| format!(": {} ({})", call.tool, call.effect.0.as_str()));
+    let mut text = format!(
+        "{} of run {}{}\n{}\n",
+        paint::strong(&decision.tool_call_id),
+        decision.run_id,
+        tool.unwrap_or_default(),
+        headline(&case),
+    );
+    let sections = [
+        ("What was tried", tried::sentences(&case)),
+        ("What is known", known::known(&case)),
+        ("What is not known", known::unknown(&case)),
+        ("What the ledger answers now", answer::sentences(&case)),
+        ("What you can do next", next::steps(&case)),
+    ];
+    for (title, sentences) in sections {
+        text.push_str(&format!("\n{}\n", paint::strong(title)));
+        for sentence in sentences {
+            text.push_str(&wrapped(&sentence));
+        }
+    }
+    text
+}
+
+/// The one line to read if there is time for one.
+fn headline(case: &Case<'_>) -> String {
+    let repeats = case.decision.decision.0 == DecisionKind::Proceed;
+    let line = match case.state() {
+        CallState::Ok if case.is_conflict() => {
+            return paint::bad("It took effect, but the evidence contradicts itself.");
+        }
+        CallState::Terminal if case.is_conflict() => {
+            return paint::bad("It was closed as failed, but the evidence contradicts itself.");
+        }
+        _ if case.is_conflict() => return paint::bad("The evidence contradicts itself."),
+        CallState::Absent => return paint::faint("The ledger knows nothing of this call."),
+        CallState::Ok => return paint::good("It took effect. Do not run it again."),
+        CallState::InFlight => return paint::live("An attempt is under way. Do not run it now."),
+        CallState::Retryable if repeats => "It had no effect so far, and may be tried again.",
+        CallState::Retryable => "It had no effect so far, but must not be tried again.",
+        CallState::Unknown if repeats => {
+            "Nobody knows whether it took effect; trying again does no harm."
+        }
+        CallState::Unknown => "Nobody knows whether it took effect. Do not run it again yet.",
+        CallState::Terminal => return paint::bad("It failed for good. Do not run it again."),
+        CallState::Abandoned => "An operator gave it up. Nobody knows whether it took effect.",
+    };
+    paint::open(line)
+}
+
+/// A sentence as a list item. Commands, which begin with four spaces, are left as they are.
+fn wrapped(sentence: &str) -> String {
+    if sentence.starts_with("    ") {
+        return format!("  {sentence}\n");
+    }
+    let options = textwrap::Options::new(WIDTH).initial_indent("  - ").subsequent_indent("    ");
+    // A key or token is never torn apart: it will be copied.
+    let options = options
+        .break_words(false)
+        .word_separator(textwrap::WordSeparator::AsciiSpace)
+        .word_splitter(textwrap::WordSplitter::NoHyphenation);
+    format!("{}\n", textwrap::fill(sentence, options).replace(NO_BREAK, " "))
+}
+
+/// A duration that stays on one line.
+fn span(ms: u64) -> String {
+    duration::in_words(ms).replace(' ', NO_BREAK)
+}
+
+/// `attempt 1`, `attempts 1 and 3`, `attempts 1, 2 and 3`.
+fn numbers<'a>(records: impl Iterator<Item = &'a Record>) -> String {
+    let numbers: Vec<_> = records.map(|record| record.attempt.to_string()).collect();
+    match numbers.as_slice() {
+        [] => "no attempt".to_owned(),
+        [one] => format!("attempt {one}"),
+        [most @ .., last] => format!("attempts {} and {last}", most.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests;

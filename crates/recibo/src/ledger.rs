@@ -1,0 +1,43 @@
+//! The one way to a ledger: a request goes in, an answer or a failure comes out. Whether it
+//! travels over HTTP to a service or into a router in this process is decided once, when the
+//! ledger is found.
+
+mod embedded;
+mod find;
+mod http;
+mod request;
+
+pub use find::{IfMissing, find};
+pub use request::{Answer, Request};
+
+use crate::failure::Failure;
+
+/// A ledger to talk to.
+pub struct Ledger(Transport);
+
+enum Transport {
+    Service(http::Service),
+    Embedded(embedded::Embedded),
+}
+
+impl Ledger {
+    /// Sends a request; an answer that is no success is a failure.
+    pub async fn call(&self, request: Request) -> Result<Answer, Failure> {
+        let answer = match &self.0 {
+            Transport::Service(service) => service.call(request).await?,
+            Transport::Embedded(embedded) => embedded.call(request).await?,
+        };
+        if (200..300).contains(&answer.status) {
+            Ok(answer)
+        } else {
+            Err(Failure::from_answer(answer.status, answer.body))
+        }
+    }
+
+    /// Closes what was opened here, so that the next process finds it free and tidy.
+    pub async fn close(self) {
+        if let Transport::Embedded(embedded) = self.0 {
+            embedded.close().await;
+        }
+    }
+}
