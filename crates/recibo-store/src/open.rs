@@ -62,6 +62,9 @@ impl Store {
         fs::create_dir_all(folder).map_err(io(folder))?;
         let file = folder.join(LEDGER_FILE);
         let is_new = !file.exists();
+        if is_new {
+            make_private(&file).map_err(io(&file))?;
+        }
         let db = engine(config).create(&file).map_err(database_error)?;
         recibo_migrations::run(&db)?;
         let secret =
@@ -138,13 +141,18 @@ fn lease_secret(
 }
 
 fn write_secret(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut file = make_private(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// Makes a file that only its owner can read.
+fn make_private(path: &Path) -> std::io::Result<fs::File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
+    options.open(path)
 }
 
 fn start(

@@ -65,7 +65,6 @@ impl Writer {
             closing = commands.iter().any(|command| matches!(command.ask, Ask::Close));
             if let Err(error) = self.batch(commands) {
                 tracing::error!(error = &error as &dyn std::error::Error, "the ledger stops");
-                self.shared.failed.store(true, Ordering::SeqCst);
                 closing = true;
             }
         }
@@ -78,6 +77,10 @@ impl Writer {
         let is_durable = committed.is_ok();
         if is_durable {
             self.shared.size.store(self.state.head.size, Ordering::SeqCst);
+        } else {
+            // Before anybody is told, so that who is told finds it so.
+            self.shared.failed.store(true, Ordering::SeqCst);
+            self.shared.stopped.store(true, Ordering::SeqCst);
         }
         // From here on the batch counts.
         for answer in pending {
