@@ -1,4 +1,9 @@
 //! Every test of the whole, in one binary: one link, one process.
 #![forbid(unsafe_code)]
 
+mod binary;
+mod model;
+mod properties;
 mod rules;
+mod service;
+mod store;

@@ -1,4 +1,7 @@
 //! What the tests share.
 #![forbid(unsafe_code)]
 
+pub mod api;
+pub mod binary;
 pub mod pure;
+pub mod service;

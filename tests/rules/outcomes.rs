@@ -404,6 +404,23 @@ fn resolutions_settle_what_nobody_knows() {
             "terminal stop terminal_error",
         ),
     ]);
+    check([
+        // An operator's word is about the call, and says of one attempt only if there is one.
+        (
+            o,
+            "claim; timeout; resolve=ok; retryable_error",
+            TAKEN,
+            "retryable_error",
+            "ok reuse already_ok !",
+        ),
+        (
+            Effect::Keyed,
+            "claim; +1000; claim; +1000; resolve=ok; retryable_error@1",
+            TAKEN,
+            "retryable_error ok",
+            "ok reuse already_ok",
+        ),
+    ]);
     let mut ledger = Pure::of(o);
     let answer = ledger.run("claim; +10; resolve=ok");
     assert!(matches!(answer, Answer::Refused(Refusal::LeaseLive { .. })));

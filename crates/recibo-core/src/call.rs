@@ -314,7 +314,12 @@ impl Call {
         let before = self.attempt(number).expect("the attempt is at hand");
         let is_first_definite = status.is_definite() && before.definite().is_none();
         let no_effect_before = before.knows_of_no_effect();
-        let ok_before = before.settled_as() == Some(OutcomeStatus::Ok);
+        // An operator's "it took effect" is about the call: with several attempts it does not
+        // say which one did, so an error of one of them is no contradiction.
+        let ok_before = before.settled.is_some_and(|settled| {
+            settled.status == Some(OutcomeStatus::Ok)
+                && (settled.by == SettledBy::StatusCheck || self.tip.attempts() == 1)
+        });
         match status {
             OutcomeStatus::Ok => {
                 self.tip.conflict |= no_effect_before;

@@ -209,15 +209,20 @@ fn the_largest_event_fits_a_line() {
         ..full_facts()
     };
     let outcome = Outcome {
-        output_summary: Some(format!("{{\"a\":\"{}\"}}", "x".repeat(limits::SUMMARY_BYTES_MAX - 8))),
+        output_summary: Some(format!(
+            "{{\"a\":\"{}\"}}",
+            "x".repeat(limits::SUMMARY_BYTES_MAX - 8)
+        )),
         provider_ref: Some(id.clone()),
         error_class: Some(ErrorClass::parse(&"e".repeat(limits::ERROR_CLASS_LEN_MAX)).unwrap()),
         message_id: None,
         duration_ms: limits::NUMBER_MAX,
         ..ok()
     };
-    let call =
-        CallRef { run_id: RunId::parse(&id).unwrap(), tool_call_id: ToolCallId::parse(&id).unwrap() };
+    let call = CallRef {
+        run_id: RunId::parse(&id).unwrap(),
+        tool_call_id: ToolCallId::parse(&id).unwrap(),
+    };
     let body = Body::Recorded(Recorded {
         call,
         attempt: u32::MAX,

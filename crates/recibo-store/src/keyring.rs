@@ -51,13 +51,12 @@ impl Keyring {
         self.0.write().expect("no holder panics").remove(scope_id);
     }
 
-    /// Scopes whose time is over.
+    /// Scopes whose time is over, in the order in which it ended: the log must not depend on
+    /// the order of a hash map.
     pub(crate) fn due(&self, now: Time) -> Vec<(Namespace, ScopeId)> {
         let scopes = self.0.read().expect("no holder panics");
-        scopes
-            .values()
-            .filter(|scope| scope.expires_at <= now)
-            .map(|scope| (scope.namespace.clone(), scope.scope_id.clone()))
-            .collect()
+        let mut due: Vec<_> = scopes.values().filter(|scope| scope.expires_at <= now).collect();
+        due.sort_by(|a, b| (a.expires_at, &a.scope_id).cmp(&(b.expires_at, &b.scope_id)));
+        due.iter().map(|scope| (scope.namespace.clone(), scope.scope_id.clone())).collect()
     }
 }

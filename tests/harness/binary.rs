@@ -1,0 +1,114 @@
+//! The real binary as a child process: started, spoken to, killed.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+
+use crate::api::Api;
+
+/// The binary that this test run built. It is built here if need be, so that a test never
+/// runs a stale one.
+pub fn path() -> &'static Path {
+    static PATH: OnceLock<PathBuf> = OnceLock::new();
+    PATH.get_or_init(|| {
+        let test = std::env::current_exe().expect("the test has a path");
+        // target/PROFILE/deps/test
+        let folder = test.ancestors().nth(2).expect("a target folder").to_owned();
+        let profile = folder.file_name().and_then(|name| name.to_str()).expect("a profile");
+        let profile = if profile == "debug" { "dev" } else { profile };
+        let target = folder.parent().expect("a target folder");
+        let built = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+            .args(["build", "--quiet", "--package", "recibo", "--bin", "recibo"])
+            .args(["--profile", profile])
+            .arg("--target-dir")
+            .arg(target)
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .status()
+            .expect("cargo runs");
+        assert!(built.success(), "the binary must build");
+        folder.join("recibo")
+    })
+}
+
+/// A running `recibo serve`.
+pub struct Server {
+    /// A client with the admin key.
+    pub api: Api,
+    child: Child,
+}
+
+impl Server {
+    /// Starts on a folder and waits for the line that says it is ready. The log goes to
+    /// `FOLDER.log`.
+    pub fn start(folder: &Path) -> Self {
+        Self::start_logging(folder, "info")
+    }
+
+    /// The same with another log level.
+    pub fn start_logging(folder: &Path, level: &str) -> Self {
+        Self::try_start(folder, level).unwrap_or_else(|output| panic!("no service: {output}"))
+    }
+
+    fn try_start(folder: &Path, level: &str) -> Result<Self, String> {
+        let log = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(log_file(folder))
+            .expect("a log file");
+        let mut child = Command::new(path())
+            .arg("serve")
+            .arg("--data")
+            .arg(folder)
+            .args(["--listen", "127.0.0.1:0"])
+            .env("RECIBO_LOG", level)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .spawn()
+            .expect("the binary runs");
+        let mut stdout = BufReader::new(child.stdout.take().expect("a pipe"));
+        let mut line = String::new();
+        stdout.read_line(&mut line).expect("readable output");
+        let Some(url) = line.trim_end().strip_prefix("recibo listening on ") else {
+            let mut rest = String::new();
+            let _ = stdout.read_to_string(&mut rest);
+            let _ = child.wait();
+            return Err(line + &rest);
+        };
+        let key = std::fs::read_to_string(folder.join("admin.key")).expect("an admin key");
+        Ok(Self { api: Api::new(url, key.trim_end()), child })
+    }
+
+    /// Process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// `kill -9`.
+    pub fn kill(mut self) {
+        self.child.kill().expect("it runs");
+        self.child.wait().expect("it ends");
+    }
+
+    /// SIGTERM; gives the exit code.
+    pub fn stop(mut self) -> Option<i32> {
+        let pid = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-TERM", &pid]).status().expect("kill runs");
+        assert!(sent.success());
+        self.child.wait().expect("it ends").code()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have been stopped already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Where the log of the service on a folder goes.
+pub fn log_file(folder: &Path) -> PathBuf {
+    folder.with_extension("log")
+}

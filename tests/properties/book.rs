@@ -1,0 +1,349 @@
+//! The ledger as a list of events in memory. What is known is found by looking through the
+//! list, and the rules of the core decide; no index, no row, no cache that could be wrong.
+
+use recibo_core::call::{self, Attempt, Call};
+use recibo_core::decision::Moment;
+use recibo_core::effect::Policy;
+use recibo_core::event::{Body, Event, Outcome, ScopeOpened};
+use recibo_core::id::{CallRef, Namespace, OperationKey, ScopeId};
+use recibo_core::lease::LeaseSecret;
+use recibo_core::plan::{
+    self, Claim, ClaimKnown, ClaimedAs, Holder, KnownCall, OneShot, Place, Plan, RecordKnown,
+    Refusal, Report, ReportKnown, ScopeKnown, Signer,
+};
+use recibo_core::receipt::{IdempotencyKey, ScopeKey};
+use recibo_core::record::Record;
+use recibo_core::status::{CallState, ScopeEnd};
+use recibo_core::time::Time;
+use recibo_store::{ClaimAnswer, RecordAnswer, Twin};
+
+/// The whole ledger.
+pub struct Book {
+    /// Everything appended so far. Salts are what the store drew.
+    pub events: Vec<Event>,
+    /// Ledger time.
+    pub now: Time,
+    /// Key windows opened up to here are over.
+    pub void_until: Option<Time>,
+    secret: LeaseSecret,
+    live: Vec<LiveScope>,
+}
+
+struct LiveScope {
+    namespace: Namespace,
+    scope_id: ScopeId,
+    expires_at: Time,
+    key: ScopeKey,
+}
+
+impl Book {
+    /// Without events.
+    pub fn new(now: Time, mut secret: [u8; 32]) -> Self {
+        let secret = LeaseSecret::new(&mut secret);
+        Self { events: Vec::new(), now, void_until: None, secret, live: Vec::new() }
+    }
+
+    /// The lease token of an attempt.
+    pub fn token(&self, namespace: &Namespace, call: &CallRef, attempt: u32) -> String {
+        self.secret.token(namespace, call, attempt)
+    }
+
+    /// The time, and what it means for key windows.
+    pub fn moment(&self) -> Moment {
+        Moment { now: self.now, key_windows_void_until: self.void_until }
+    }
+
+    pub(super) fn place(&self) -> Place {
+        Place { seq: self.events.len() as u64, moment: self.moment() }
+    }
+
+    /// The events of a call, in order.
+    pub fn story<'a>(
+        &'a self,
+        namespace: &'a Namespace,
+        call: &'a CallRef,
+    ) -> impl Iterator<Item = &'a Event> {
+        self.events.iter().filter(move |event| {
+            event.namespace == *namespace && event.body.call().is_some_and(|(of, _)| of == call)
+        })
+    }
+
+    /// A call with all its attempts.
+    pub fn known(&self, namespace: &Namespace, call: &CallRef) -> Option<KnownCall> {
+        let facts = self.story(namespace, call).find_map(|event| event.body.facts())?.clone();
+        let call = call::fold(self.story(namespace, call))?;
+        Some(KnownCall { facts, call })
+    }
+
+    /// All records of a call, in order.
+    pub fn records(&self, namespace: &Namespace, call: &CallRef) -> Vec<Record> {
+        let Some(known) = self.known(namespace, call) else { return Vec::new() };
+        (1..=known.call.tip.attempts()).map(|n| self.record_of(namespace, call, n)).collect()
+    }
+
+    fn record_of(&self, namespace: &Namespace, call: &CallRef, number: u32) -> Record {
+        let Call { tip, older } = self.known(namespace, call).expect("the call is known").call;
+        let attempt: &Attempt = older.get(&number).unwrap_or(&tip.newest);
+        let opening = &self.events[attempt.started_seq as usize];
+        let outcomes: Vec<Body> = attempt
+            .outcomes
+            .iter()
+            .map(|mark| self.events[mark.seq as usize].body.clone())
+            .collect();
+        let opening = (opening.at, &opening.body);
+        let key = key_of(namespace, call);
+        Record::build(key, tip.recorded_at, attempt, opening, &outcomes, self.now)
+    }
+
+    fn policy(&self, namespace: &Namespace) -> Policy {
+        let of_namespace = self.events.iter().rev().filter(|event| event.namespace == *namespace);
+        let mut policies = of_namespace.filter_map(|event| match &event.body {
+            Body::PolicySet { policy } => Some(policy.clone()),
+            _ => None,
+        });
+        policies.next().unwrap_or_default()
+    }
+
+    pub(super) fn append(&mut self, namespace: &Namespace, body: Body) {
+        let nseq = self.events.iter().filter(|event| event.namespace == *namespace).count();
+        self.events.push(Event {
+            seq: self.events.len() as u64,
+            nseq: nseq as u64,
+            at: self.now,
+            namespace: namespace.clone(),
+            salt: [0; 16],
+            body,
+        });
+    }
+
+    pub(super) fn take(&mut self, namespace: &Namespace, call: &CallRef, plan: Plan) {
+        let foretold = plan.call;
+        for body in plan.bodies {
+            self.append(namespace, body);
+        }
+        if foretold.is_some() {
+            let folded = self.known(namespace, call).map(|known| known.call);
+            assert_eq!(foretold, folded, "the plan and the fold agree");
+        }
+    }
+
+    /// A scope was opened under this id, with this key.
+    pub fn open_scope(&mut self, namespace: &Namespace, opened: ScopeOpened, mut key: [u8; 32]) {
+        self.live.push(LiveScope {
+            namespace: namespace.clone(),
+            scope_id: opened.scope_id.clone(),
+            expires_at: opened.expires_at,
+            key: ScopeKey::new(&mut key),
+        });
+        self.append(namespace, Body::ScopeOpened(opened));
+    }
+
+    /// Closes a scope; whether there is one.
+    pub fn close_scope(&mut self, namespace: &Namespace, id: &ScopeId, end: ScopeEnd) -> bool {
+        let (mut is_known, mut is_closed) = (false, false);
+        for event in self.events.iter().filter(|event| event.namespace == *namespace) {
+            is_known |= matches!(&event.body, Body::ScopeOpened(e) if e.scope_id == *id);
+            is_closed |=
+                matches!(&event.body, Body::ScopeClosed { scope_id, .. } if scope_id == id);
+        }
+        if is_known {
+            self.live.retain(|scope| scope.scope_id != *id);
+        }
+        if is_known && !is_closed {
+            self.append(namespace, Body::ScopeClosed { scope_id: id.clone(), end });
+        }
+        is_known
+    }
+
+    /// Scopes whose time is over, and nobody has said so yet.
+    pub(super) fn due_scopes(&self) -> Vec<(Namespace, ScopeId)> {
+        let due = self.live.iter().filter(|scope| scope.expires_at <= self.now);
+        due.map(|scope| (scope.namespace.clone(), scope.scope_id.clone())).collect()
+    }
+
+    /// A scope of the namespace that lives.
+    pub fn live_scope(&self, namespace: &Namespace) -> Option<ScopeId> {
+        let mut own = self.live.iter().rev().filter(|scope| scope.namespace == *namespace);
+        own.find(|scope| self.now < scope.expires_at).map(|scope| scope.scope_id.clone())
+    }
+
+    /// Forgets all keys, as a restart does.
+    pub(super) fn forget_keys(&mut self) {
+        self.live.clear();
+    }
+
+    fn signer(&self, namespace: &Namespace, id: &ScopeId) -> Option<Signer<'_>> {
+        let is_it = |scope: &&LiveScope| {
+            scope.scope_id == *id && scope.namespace == *namespace && self.now < scope.expires_at
+        };
+        let scope = self.live.iter().find(is_it)?;
+        Some(Signer { scope_id: &scope.scope_id, key: &scope.key })
+    }
+
+    fn scope(&self, namespace: &Namespace, id: &ScopeId) -> ScopeKnown<'_> {
+        let is_opened = |event: &Event| {
+            let is_it = matches!(&event.body, Body::ScopeOpened(e) if e.scope_id == *id);
+            event.namespace == *namespace && is_it
+        };
+        match self.signer(namespace, id) {
+            Some(signer) => ScopeKnown::Open(signer),
+            None if self.events.iter().any(is_opened) => ScopeKnown::Gone,
+            None => ScopeKnown::Absent,
+        }
+    }
+
+    fn holder(
+        &self,
+        namespace: &Namespace,
+        call: &CallRef,
+        key: Option<&OperationKey>,
+    ) -> Option<Holder> {
+        let holds = |event: &&Event| {
+            let facts = event.body.facts().filter(|_| event.namespace == *namespace);
+            key.is_some() && facts.is_some_and(|facts| facts.operation_key.as_ref() == key)
+        };
+        let (holder, _) = self.events.iter().find(holds)?.body.call()?;
+        let decision = self.known(namespace, holder)?.decision(&self.moment());
+        (holder != call).then(|| Holder { call: holder.clone(), decision })
+    }
+
+    /// A claim.
+    pub fn claim(&mut self, namespace: &Namespace, claim: &Claim) -> Result<ClaimAnswer, Refusal> {
+        let target = &claim.call;
+        let known = self.known(namespace, target);
+        let claimed = self.story(namespace, target).find_map(|event| match &event.body {
+            Body::Started(e) if e.claim_id == claim.claim_id => Some(e.attempt),
+            _ => None,
+        });
+        let decided = plan::claim(
+            &self.place(),
+            claim,
+            &ClaimKnown {
+                policy: &self.policy(namespace),
+                call: known.as_ref(),
+                claimed,
+                holder: self.holder(namespace, target, claim.operation_key.as_ref()).as_ref(),
+                scope: self.scope(namespace, &claim.scope_id),
+            },
+        )?;
+        let twin = self.twin(namespace, claim);
+        self.take(namespace, target, decided.plan);
+        let mut answer = ClaimAnswer {
+            claimed: decided.answer,
+            call: target.clone(),
+            state: CallState::InFlight,
+            idempotency_key: key_of(namespace, target),
+            input_hash: claim.input_hash,
+            now: self.now,
+            started_at: None,
+            lease_token: None,
+            twin,
+            record: None,
+        };
+        match &answer.claimed {
+            ClaimedAs::Granted { attempt, started_seq, .. } => {
+                answer.started_at = Some(self.events[*started_seq as usize].at);
+                answer.lease_token = Some(self.token(namespace, target, *attempt));
+            }
+            ClaimedAs::Advice(decision) => {
+                answer.state = decision.state;
+                let tip = known.map(|known| known.call.tip);
+                let number = tip.map(|tip| tip.ok_attempt.unwrap_or(tip.newest.number));
+                answer.record =
+                    number.map(|number| Box::new(self.record_of(namespace, target, number)));
+            }
+        }
+        Ok(answer)
+    }
+
+    /// The newest other call of the run that does the same.
+    fn twin(&self, namespace: &Namespace, claim: &Claim) -> Option<Twin> {
+        let mut others: Vec<&CallRef> = Vec::new();
+        for event in self.events.iter().filter(|event| event.namespace == *namespace) {
+            if let Some((call, _)) = event.body.call()
+                && call.run_id == claim.call.run_id
+                && *call != claim.call
+                && !others.contains(&call)
+            {
+                others.push(call);
+            }
+        }
+        others.into_iter().rev().find_map(|call| {
+            let KnownCall { facts, call: Call { tip, .. } } = self.known(namespace, call)?;
+            let state = tip.state(self.now);
+            let counts = matches!(state, CallState::Ok | CallState::InFlight | CallState::Unknown);
+            let is_same = facts.tool == claim.tool && facts.input_hash == claim.input_hash;
+            (counts && is_same).then(|| Twin {
+                tool_call_id: call.tool_call_id.clone(),
+                attempt: tip.ok_attempt.unwrap_or(tip.newest.number),
+                state,
+            })
+        })
+    }
+
+    /// A reported outcome.
+    pub fn report(
+        &mut self,
+        namespace: &Namespace,
+        report: &Report,
+        lease_token: &str,
+        named: Option<&ScopeId>,
+    ) -> Result<RecordAnswer, Refusal> {
+        let target = &report.call;
+        let known = self.known(namespace, target);
+        let of_attempt = |event: &&Event| event.body.call().is_some_and(|c| c.1 == report.attempt);
+        let said: Vec<Outcome> = self
+            .story(namespace, target)
+            .filter(of_attempt)
+            .filter_map(|event| event.body.outcome().cloned())
+            .collect();
+        let opening = self.story(namespace, target).filter(of_attempt).find_map(|event| {
+            if let Body::Started(e) = &event.body { Some(&e.scope_id) } else { None }
+        });
+        let right = self.token(namespace, target, report.attempt);
+        let own = opening.and_then(|scope| self.signer(namespace, scope));
+        let known = ReportKnown {
+            call: known.as_ref(),
+            lease_token_is_right: opening.is_some() && lease_token == right,
+            outcomes: &said,
+            signer: own.or_else(|| self.signer(namespace, named?)),
+        };
+        let reported = plan::report(&self.place(), namespace, report, &known)?;
+        self.take(namespace, target, reported.plan);
+        let record = Box::new(self.record_of(namespace, target, report.attempt));
+        Ok(RecordAnswer { record, replayed: reported.replayed })
+    }
+
+    /// A one-shot.
+    pub fn record(
+        &mut self,
+        namespace: &Namespace,
+        shot: &OneShot,
+    ) -> Result<RecordAnswer, Refusal> {
+        let target = &shot.call;
+        let recorded = self.story(namespace, target).filter_map(|event| match &event.body {
+            Body::Recorded(e) if shot.attempt.is_none_or(|n| n == e.attempt) => Some(e),
+            _ => None,
+        });
+        let same = recorded.filter(|e| shot.is_same_as(e)).map(|e| e.attempt).last();
+        let recording = plan::record(
+            &self.place(),
+            namespace,
+            shot,
+            &RecordKnown {
+                policy: &self.policy(namespace),
+                call: self.known(namespace, target).as_ref(),
+                same,
+                holder: self.holder(namespace, target, shot.operation_key.as_ref()).as_ref(),
+                scope: self.scope(namespace, &shot.scope_id),
+            },
+        )?;
+        self.take(namespace, target, recording.plan);
+        let record = Box::new(self.record_of(namespace, target, recording.attempt));
+        Ok(RecordAnswer { record, replayed: recording.replayed })
+    }
+}
+
+fn key_of(namespace: &Namespace, call: &CallRef) -> IdempotencyKey {
+    IdempotencyKey::derive(namespace.as_str(), call.run_id.as_str(), call.tool_call_id.as_str())
+}

@@ -1,0 +1,150 @@
+//! Leases: how they end, and that their end is not permission.
+
+use recibo_tests::service::Service;
+use serde_json::json;
+
+#[test]
+fn c01_a_dead_process_does_not_hold_a_call_for_ever() {
+    let service = Service::start();
+    let api = &service.api;
+    let scope = api.scope();
+    for (effect, expected) in [
+        ("read_only", "proceed"),
+        ("idempotent", "proceed"),
+        ("keyed", "stop"),
+        ("queryable", "check_status"),
+        ("opaque", "stop"),
+    ] {
+        api.claim("r", effect, &scope, "c1", json!({"effect": effect, "lease_ms": 5000}))
+            .expect(201);
+        assert_eq!(api.decision("r", effect).at("decision"), "wait");
+        service.advance_ms(5000);
+        assert_eq!(api.decision("r", effect).at("decision"), expected, "{effect}");
+    }
+}
+
+#[test]
+fn c02_there_is_no_attempt_without_a_lease() {
+    let service = Service::start();
+    let api = &service.api;
+    let scope = api.scope();
+    let before = service.log();
+    for bad in [json!(0), json!(-1), json!(999), json!(86_400_001), json!(1.5), json!("60000")] {
+        let reply = api.claim("r", "c", &scope, "c1", json!({ "lease_ms": bad }));
+        assert_eq!(reply.problem(), (400, "invalid_request"), "{bad}");
+    }
+    assert_eq!(service.log(), before);
+    let granted = api.claim("r", "c", &scope, "c1", json!({})).expect(201);
+    assert_eq!(granted.at("lease")["duration_ms"], 60_000);
+    for (call, lease_ms) in [("min", 1000), ("max", 86_400_000)] {
+        let granted = api.claim("r", call, &scope, "c1", json!({ "lease_ms": lease_ms }));
+        assert_eq!(granted.expect(201).at("lease")["duration_ms"], lease_ms);
+    }
+}
+
+#[test]
+fn c03_the_end_of_a_lease_is_no_permission() {
+    let service = Service::start();
+    let api = &service.api;
+    let scope = api.scope();
+    for effect in ["queryable", "opaque"] {
+        api.claim("r", effect, &scope, "c1", json!({ "effect": effect })).expect(201);
+        service.advance_ms(60_000);
+        let again = api.claim("r", effect, &scope, "c2", json!({ "effect": effect })).expect(200);
+        assert_eq!(again.at("state"), "unknown");
+        assert_eq!(again.at("reason"), "outcome_unknown");
+        assert!(again.at("lease").is_null());
+        service.tick();
+        let again = api.claim("r", effect, &scope, "c3", json!({ "effect": effect })).expect(200);
+        assert_ne!(again.at("decision"), "proceed", "an event about it changes nothing");
+    }
+}
+
+#[test]
+fn c04_leases_are_milliseconds_to_the_last_one() {
+    let service = Service::start();
+    let api = &service.api;
+    let scope = api.scope();
+    let lease = json!({"lease_ms": 2000, "effect": "read_only"});
+    api.claim("r", "c", &scope, "c1", lease).expect(201);
+    service.advance_ms(1999);
+    let wait = api.decision("r", "c");
+    assert_eq!((wait.str("decision"), wait.at("retry_after_ms")), ("wait", &json!(1)));
+    service.advance_ms(1);
+    assert_eq!(api.decision("r", "c").at("decision"), "proceed");
+    service.advance_ms(1);
+    assert_eq!(api.decision("r", "c").at("decision"), "proceed");
+}
+
+#[test]
+fn c05_an_orphan_is_unknown_and_no_error() {
+    let service = Service::start();
+    let api = &service.api;
+    let scope = api.scope();
+    api.claim("r", "c", &scope, "c1", json!({})).expect(201);
+    service.advance_ms(60_000);
+    for _ in ["judged when read", "and after the event"] {
+        let call = api.whole("r", "c").expect(200);
+        assert_eq!(call.at("state"), "unknown");
+        assert_eq!(call.at("attempts")[0]["status"], "unknown");
+        assert_eq!(call.at("attempts")[0]["error_class"], "lease_expired");
+        service.tick();
+    }
+}
+
+#[test]
+fn c14_only_the_clock_of_the_ledger_decides() {
+    let mut service = Service::start();
+    let scope = service.api.scope();
+    let keyed = json!([{"match": "t", "effect": "keyed", "key_window_ms": 3_600_000}]);
+    service.api.policy(keyed);
+    let claim = |service: &Service, call: &str, scope: &str, id: &str| {
+        service.api.claim("r", call, scope, id, json!({"lease_ms": 10_000}))
+    };
+    let granted = claim(&service, "c", &scope, "c1").expect(201);
+    let token = granted.at("lease")["token"].clone();
+
+    // The wall clock steps back while the service runs: nothing notices.
+    let wall = recibo_tests::service::START_MS;
+    service.clock.set_wall_ms(wall - 3_600_000);
+    service.advance_ms(4000);
+    assert_eq!(service.api.decision("r", "c").at("retry_after_ms"), 6000);
+
+    // And across a restart: ledger time stands where the last event was.
+    service.restart();
+    let wait = service.api.decision("r", "c");
+    assert_eq!((wait.str("decision"), wait.at("retry_after_ms")), ("wait", &json!(10_000)));
+    let report =
+        json!({"lease_token": token, "status": "timeout", "duration_ms": 1, "error_class": "t"});
+    service.api.report("r", "c", 1, report).expect(200);
+    // Nobody knows how much of the key window has passed, so it is over.
+    let stop = service.api.decision("r", "c");
+    assert_eq!((stop.str("decision"), stop.str("reason")), ("stop", "key_window_over"));
+    // Windows opened after that start count again.
+    let scope = service.api.scope();
+    let granted = claim(&service, "d", &scope, "c1");
+    assert_eq!(granted.status, 201, "{}", granted.text);
+}
+
+#[test]
+fn c30_a_slow_tool_is_not_started_twice() {
+    let service = Service::start();
+    let api = &service.api;
+    let scope = api.scope();
+    let granted = api.claim("r", "c", &scope, "c1", json!({"lease_ms": 120_000})).expect(201);
+    service.advance_ms(60_000);
+    let impatient = api.claim("r", "c", &scope, "c2", json!({})).expect(200);
+    assert_eq!(impatient.at("decision"), "wait");
+    assert_eq!(impatient.at("retry_after_ms"), 60_000);
+    assert_eq!(impatient.headers["retry-after"], "60");
+    service.advance_ms(60_000);
+    assert_eq!(api.claim("r", "c", &scope, "c3", json!({})).at("decision"), "stop");
+    let late = json!({
+        "lease_token": granted.at("lease")["token"], "status": "ok", "duration_ms": 121_000,
+        "output": "done",
+    });
+    let taken = api.report("r", "c", 1, late).expect(200);
+    assert_eq!(taken.at("late"), true);
+    assert!(taken.at("token").is_string());
+    assert_eq!(api.decision("r", "c").at("decision"), "reuse");
+}

@@ -1,0 +1,3 @@
+//! The service over HTTP, on a clock that the tests move.
+
+mod cases;
