@@ -143,18 +143,13 @@ pub struct Outcome {
     pub output_summary: Option<String>,
     /// Class of the error.
     pub error_class: Option<ErrorClass>,
-    /// What the outside service calls the effect.
-    pub provider_ref: Option<ProviderRefText>,
-    /// A message that the call belongs to.
-    pub message_id: Option<MessageText>,
+    /// What the outside service calls the effect, masked.
+    pub provider_ref: Option<String>,
+    /// A message that the call belongs to, masked.
+    pub message_id: Option<String>,
     /// Whether something here was masked.
     pub redacted: bool,
 }
-
-/// A provider reference after the credential scan, which may have put `[REDACTED:...]` into it.
-pub type ProviderRefText = String;
-/// An outcome's message id after the credential scan.
-pub type MessageText = String;
 
 impl Outcome {
     /// Whether two outcomes say the same: status, result and error class.
@@ -222,7 +217,7 @@ pub struct StatusChecked {
     /// How long ago it was asked, in milliseconds.
     pub age_ms: u64,
     /// What the outside service calls the effect, masked.
-    pub provider_ref: Option<ProviderRefText>,
+    pub provider_ref: Option<String>,
     /// Whether the answer settles the attempt. "Not executed" does so only once the outside
     /// service's answer is final.
     pub settles: bool,

@@ -14,6 +14,7 @@ use std::sync::LazyLock;
 use data_encoding::{BASE64URL_NOPAD, Encoding, Specification};
 
 use crate::hash::{InputHash, OutputHash, sha256};
+use crate::id::{CallRef, Namespace};
 
 pub use scope_key::ScopeKey;
 
@@ -62,9 +63,10 @@ impl IdempotencyKey {
         Self(sha256(&[&frame(&[KEY_DOMAIN, call[0], call[1], call[2]])]))
     }
 
-    /// The key with these 32 bytes.
-    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
-        Self(bytes)
+    /// The key of a call whose names are checked.
+    pub fn of(namespace: &Namespace, call: &CallRef) -> Self {
+        let (run_id, tool_call_id) = (call.run_id.as_str(), call.tool_call_id.as_str());
+        Self::derive(namespace.as_str(), run_id, tool_call_id)
     }
 
     /// The 32 bytes of the key.

@@ -8,7 +8,7 @@ use recibo_core::receipt::IdempotencyKey;
 use recibo_core::record::Record;
 use recibo_core::status::CallState;
 use recibo_core::time::Time;
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use crate::api_key::{ApiKeyDraft, ApiKeyInfo};
 use crate::error::WriteError;
@@ -84,6 +84,8 @@ pub(crate) type Reply<T> = oneshot::Sender<Result<T, WriteError>>;
 pub(crate) struct Command {
     pub(crate) namespace: Namespace,
     pub(crate) ask: Ask,
+    /// The room that it takes in the queue, given back once it is served.
+    pub(crate) room: Option<OwnedSemaphorePermit>,
 }
 
 pub(crate) enum Ask {

@@ -38,6 +38,8 @@ pub(crate) struct WriterState {
     pub(crate) frontier: Frontier,
     pub(crate) hash_index: HashIndex,
     pub(crate) namespaces: HashMap<Namespace, NamespaceState>,
+    /// Their names by number.
+    pub(crate) namespace_names: Vec<Namespace>,
     /// Ends of the leases that live, with the first seq of their call.
     pub(crate) leases: BTreeSet<(Time, u64)>,
     pub(crate) keyring: Keyring,
@@ -112,10 +114,11 @@ impl Batch<'_, '_> {
 
     /// The namespace's state; a new namespace gets a number.
     pub(crate) fn namespace(&mut self, namespace: &Namespace) -> &mut NamespaceState {
-        let head = &mut self.state.head;
+        let (head, names) = (&mut self.state.head, &mut self.state.namespace_names);
         self.state.namespaces.entry(namespace.clone()).or_insert_with(|| {
             let no = head.next_namespace_no;
             head.next_namespace_no += 1;
+            names.push(namespace.clone());
             NamespaceState {
                 row: NamespaceRow { no, next_nseq: 0, policy_seq: None },
                 policy: Arc::default(),
@@ -167,7 +170,11 @@ impl Batch<'_, '_> {
         );
         let leaf = leaf_hash(text.as_bytes());
         let stored = StoredEvent { nseq, at, namespace_no, before, salt, body: event.body };
-        self.tables.events.insert(seq, encode_event(&leaf, &stored).as_slice())?;
+        let bytes = encode_event(&leaf, &stored);
+        if self.tables.events.insert(seq, bytes.as_slice())?.is_some() {
+            // The transaction is given up with this, so what stood there still does.
+            return Err(StorageError::Inconsistent("an event would be overwritten"));
+        }
 
         let mut nodes = Vec::new();
         self.state.frontier.push(leaf, |level, index, hash| nodes.push((level, index, hash)));
@@ -190,19 +197,17 @@ impl Batch<'_, '_> {
         let mut before = found.map(|found| found.known.call.tip.version);
         let target = plan.bodies.first().and_then(|body| body.call()).map(|(call, _)| call.clone());
         let target = target.ok_or(StorageError::Inconsistent("a plan without a call"))?;
-        let opening =
-            plan.bodies.iter().find_map(|body| Some((body.facts()?.clone(), origin(body))));
-        for body in plan.bodies {
-            before = Some(self.append(namespace, before, body)?);
-        }
         let run_no = match found {
             Some(found) => found.run_no,
             None => {
-                let (facts, _) =
-                    opening.as_ref().ok_or(StorageError::Inconsistent("a call without a start"))?;
+                let facts = plan.bodies.iter().find_map(Body::facts);
+                let facts = facts.ok_or(StorageError::Inconsistent("a call without a start"))?;
                 self.enter(namespace, &target, facts, call.tip.first_seq)?
             }
         };
+        for body in plan.bodies {
+            before = Some(self.append(namespace, before, body)?);
+        }
         self.write_call(namespace, run_no, &target, found, &call)
     }
 
@@ -251,11 +256,16 @@ impl Batch<'_, '_> {
     ) -> Result<(), StorageError> {
         let id = target.tool_call_id.as_str();
         let tip = &call.tip;
+        let newest_before = found.map(|found| found.known.call.tip.newest.number);
         for attempt in call.older.values() {
-            let opening = self.tables.lookup().event(attempt.started_seq)?;
-            let row = AttemptRow::of(attempt, tip, origin(&opening.body));
+            if newest_before == Some(attempt.number) {
+                let origin = origin(&self.tables.lookup().event(attempt.started_seq)?.body);
+                let key = RunKey::origin(run_no, id, origin, attempt.number);
+                self.tables.runs.insert(key.as_slice(), &[][..])?;
+            }
             let key = RunKey::attempt(run_no, id, attempt.number);
-            self.tables.runs.insert(key.as_slice(), row.encode().as_slice())?;
+            let row = AttemptRow::of(attempt, tip).encode();
+            self.tables.runs.insert(key.as_slice(), row.as_slice())?;
         }
         let key = RunKey::call(run_no, id);
         self.tables.runs.insert(key.as_slice(), TipRow::of(tip).encode().as_slice())?;
@@ -349,8 +359,7 @@ impl Batch<'_, '_> {
 
 /// What the hash index keeps of a new call. A start enters the same again, from the events.
 pub(crate) fn idempotency_entry(namespace: &Namespace, call: &CallRef) -> Key {
-    let (run_id, id) = (call.run_id.as_str(), call.tool_call_id.as_str());
-    let key = IdempotencyKey::derive(namespace.as_str(), run_id, id);
+    let key = IdempotencyKey::of(namespace, call);
     Key::new(Kind::IdempotencyKey, key.as_bytes())
 }
 

@@ -74,22 +74,33 @@ impl Clock for ManualClock {
     }
 }
 
+/// A start so far ahead of the last event is worth a look: either nothing happened for a day,
+/// or the wall clock is wrong.
+const AHEAD_MS: u64 = 24 * 3_600_000;
+
 /// Ledger time, from one start of the store on.
 #[derive(Clone)]
 pub(crate) struct LedgerClock {
     clock: Arc<dyn Clock>,
     start: Time,
     boot_ms_at_start: u64,
+    /// Whether the wall clock lay behind the last event at the start.
+    pub(crate) is_behind: bool,
+    /// Whether it lay more than a day ahead of it.
+    pub(crate) is_ahead: bool,
 }
 
 impl LedgerClock {
-    /// Starts at the wall clock or the last event. Also says whether the wall clock lay behind.
-    pub(crate) fn start(clock: Arc<dyn Clock>, last_event_at: Option<Time>) -> (Self, bool) {
+    /// Starts at the wall clock or the last event, whichever is later.
+    pub(crate) fn start(clock: Arc<dyn Clock>, last_event_at: Option<Time>) -> Self {
         let wall = Time::from_ms(clock.wall_ms());
-        let start = last_event_at.map_or(wall, |last| last.max(wall));
-        let boot_ms_at_start = clock.boot_ms();
-        let is_behind = last_event_at.is_some_and(|last| wall < last);
-        (Self { clock, start, boot_ms_at_start }, is_behind)
+        Self {
+            start: last_event_at.map_or(wall, |last| last.max(wall)),
+            boot_ms_at_start: clock.boot_ms(),
+            is_behind: last_event_at.is_some_and(|last| wall < last),
+            is_ahead: last_event_at.is_some_and(|last| wall.ms_since(last) > AHEAD_MS),
+            clock,
+        }
     }
 
     pub(crate) fn start_time(&self) -> Time {

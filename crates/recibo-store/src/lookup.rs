@@ -83,7 +83,25 @@ impl<B: ByBytes, N: BySeq> Lookup<'_, B, N> {
         Ok(Some(Found { run_no, known, first }))
     }
 
-    /// One attempt before the newest, with its filter.
+    /// Attempts before the newest that may have been opened by this claim or one-shot.
+    pub(crate) fn opened_by(
+        &self,
+        run_no: u64,
+        tool_call_id: &str,
+        origin: u64,
+    ) -> Result<Vec<u32>, StorageError> {
+        let from = RunKey::origin(run_no, tool_call_id, origin, 0);
+        let to = RunKey::origin(run_no, tool_call_id, origin, u32::MAX);
+        let mut numbers = Vec::new();
+        for row in self.runs.range(from.as_slice()..=to.as_slice())? {
+            let (key, _) = row?;
+            let number = RunKey::number_of(key.value());
+            numbers.push(number.ok_or(StorageError::Inconsistent("an origin key is short"))?);
+        }
+        Ok(numbers)
+    }
+
+    /// One attempt before the newest.
     pub(crate) fn older(
         &self,
         run_no: u64,
@@ -96,13 +114,13 @@ impl<B: ByBytes, N: BySeq> Lookup<'_, B, N> {
         Ok(value.map(|value| AttemptRow::decode(value.value())?.attempt(tip)).transpose()?)
     }
 
-    /// All attempts before the newest, in order, each with its filter.
+    /// All attempts before the newest, in order.
     pub(crate) fn all_older(
         &self,
         run_no: u64,
         tool_call_id: &str,
         tip: &Tip,
-    ) -> Result<Vec<(u64, Attempt)>, StorageError> {
+    ) -> Result<Vec<Attempt>, StorageError> {
         if tip.attempts() == 1 {
             return Ok(Vec::new());
         }
@@ -111,8 +129,7 @@ impl<B: ByBytes, N: BySeq> Lookup<'_, B, N> {
         let mut attempts = Vec::new();
         for row in self.runs.range(from.as_slice()..to.as_slice())? {
             let (_, value) = row?;
-            let row = AttemptRow::decode(value.value())?;
-            attempts.push((row.origin, row.attempt(tip)?));
+            attempts.push(AttemptRow::decode(value.value())?.attempt(tip)?);
         }
         Ok(attempts)
     }
@@ -172,11 +189,7 @@ pub(crate) fn build_record(
     if opening.1.facts().is_none() {
         return Err(StorageError::Inconsistent("an attempt opens oddly"));
     }
-    let key = IdempotencyKey::derive(
-        namespace.as_str(),
-        call.run_id.as_str(),
-        call.tool_call_id.as_str(),
-    );
+    let key = IdempotencyKey::of(namespace, call);
     Ok(Record::build(key, recorded_at, attempt, opening, outcomes, now))
 }
 

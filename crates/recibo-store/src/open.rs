@@ -165,8 +165,8 @@ fn start(
     let keyring = Keyring::default();
     let mut state = read_state(&db, keyring, lease_secret, entropy)?;
     let last_event_at = (state.head.size > 0).then(|| Time::from_ms(state.head.last_at_ms));
-    let (clock, is_behind) = LedgerClock::start(clock, last_event_at);
-    restart(&db, &mut state, &clock, last_event_at, is_behind)?;
+    let clock = LedgerClock::start(clock, last_event_at);
+    restart(&db, &mut state, &clock, last_event_at)?;
     Ok(Store::start(db, state, clock, config.queue_len_max))
 }
 
@@ -177,10 +177,9 @@ fn restart(
     state: &mut WriterState,
     clock: &LedgerClock,
     last_event_at: Option<Time>,
-    is_behind: bool,
 ) -> Result<(), StorageError> {
     let Some(last) = last_event_at else { return Ok(()) };
-    let void = if is_behind { last.ms() } else { state.head.key_windows_void_until_ms };
+    let void = if clock.is_behind { last.ms() } else { state.head.key_windows_void_until_ms };
     let is_void_new = void != state.head.key_windows_void_until_ms;
     state.head.key_windows_void_until_ms = void;
     let size = state.head.size;
@@ -231,6 +230,8 @@ fn read_state(
         };
         namespaces.insert(name, NamespaceState { row, policy, is_changed: false });
     }
+    let mut namespace_names: Vec<Namespace> = namespaces.keys().cloned().collect();
+    namespace_names.sort_by_key(|name| namespaces[name].row.no);
     let api_keys = ApiKeys::default();
     for entry in txn.open_table(tables::API_KEYS)?.iter()? {
         let (key, value) = entry?;
@@ -240,12 +241,13 @@ fn read_state(
     let leases = read_leases(&txn)?;
     let rows = txn.open_table(tables::HASH_INDEX)?;
     let hash_index =
-        HashIndex::open(&rows, head.size, |from| lost_entries(&events, from, &namespaces))?;
+        HashIndex::open(&rows, head.size, |from| lost_entries(&events, from, &namespace_names))?;
     Ok(WriterState {
         head,
         frontier,
         hash_index,
         namespaces,
+        namespace_names,
         leases,
         keyring,
         api_keys,
@@ -258,16 +260,14 @@ fn read_state(
 fn lost_entries(
     events: &impl ReadableTable<u64, &'static [u8]>,
     from: u64,
-    namespaces: &HashMap<Namespace, NamespaceState>,
+    names: &[Namespace],
 ) -> Result<Vec<(Key, u64)>, StorageError> {
-    let names: HashMap<u32, &Namespace> =
-        namespaces.iter().map(|(name, state)| (state.row.no, name)).collect();
     let mut entries = Vec::new();
     for entry in events.range(from..)? {
         let (seq, value) = entry?;
         let Some(event) = decode_if_first(value.value())? else { continue };
         let Some((call, _)) = event.body.call() else { continue };
-        let name = names.get(&event.namespace_no);
+        let name = names.get(event.namespace_no as usize);
         let name = name.ok_or(StorageError::Inconsistent("an event is of no namespace"))?;
         entries.push((idempotency_entry(name, call), seq.value()));
     }

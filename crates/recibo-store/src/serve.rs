@@ -4,7 +4,7 @@
 use recibo_core::call::Attempt;
 use recibo_core::decision::decide;
 use recibo_core::effect::Policy;
-use recibo_core::event::{Body, Outcome, Recorded, ScopeOpened};
+use recibo_core::event::{Body, Outcome, ScopeOpened};
 use recibo_core::id::{CallRef, Namespace, OperationKey, ScopeId};
 use recibo_core::plan::{
     self, Check, Claim, ClaimKnown, ClaimedAs, Holder, OneShot, RecordKnown, Refusal, Report,
@@ -14,6 +14,7 @@ use recibo_core::receipt::{IdempotencyKey, ScopeKey};
 use recibo_core::record::Record;
 use recibo_core::status::{CallState, DecisionKind, ScopeEnd};
 use redb::ReadableTable;
+use zeroize::Zeroizing;
 
 use crate::answer::{CheckedAnswer, ClaimAnswer, OpenedScope, RecordAnswer, Twin};
 use crate::api_key::{ApiKeyDraft, ApiKeyInfo};
@@ -31,6 +32,9 @@ type Served<T> = Result<Result<T, Refusal>, StorageError>;
 /// Other calls of the same run, tool and input that are looked at for a twin: the newest ones.
 /// More would let one run slow down the writer.
 const TWINS_MAX: usize = 64;
+
+/// Ends of leases, and of scopes, that one tick appends.
+const TICK_MAX: usize = 1024;
 
 impl Batch<'_, '_> {
     pub(crate) fn open_scope(
@@ -50,7 +54,8 @@ impl Batch<'_, '_> {
             closed_seq: None,
         };
         self.tables.scopes.insert(scope_id.as_str().as_bytes(), row.encode().as_slice())?;
-        let mut key: [u8; 32] = self.random();
+        let mut key = Zeroizing::new([0; 32]);
+        (self.state.entropy)(&mut *key);
         self.state.keyring.insert(LiveScope {
             scope_id: scope_id.clone(),
             namespace: namespace.clone(),
@@ -90,6 +95,19 @@ impl Batch<'_, '_> {
         Ok(Some(row).filter(|row| self.namespace_no(namespace) == Some(row.namespace_no)))
     }
 
+    fn scope_known<'k>(
+        &self,
+        namespace: &Namespace,
+        scope_id: &ScopeId,
+        live: Option<&'k LiveScope>,
+    ) -> Result<ScopeKnown<'k>, StorageError> {
+        Ok(match live {
+            Some(live) => ScopeKnown::Open(live.signer()),
+            None if self.scope_row(namespace, scope_id)?.is_some() => ScopeKnown::Gone,
+            None => ScopeKnown::Absent,
+        })
+    }
+
     pub(crate) fn claim(&mut self, namespace: &Namespace, claim: &Claim) -> Served<ClaimAnswer> {
         let found = self.find(namespace, &claim.call)?;
         let policy = self.policy(namespace);
@@ -99,11 +117,7 @@ impl Batch<'_, '_> {
             None => None,
         };
         let live = self.state.keyring.get(namespace, &claim.scope_id, self.now());
-        let scope = match &live {
-            Some(live) => ScopeKnown::Open(live.signer()),
-            None if self.scope_row(namespace, &claim.scope_id)?.is_some() => ScopeKnown::Gone,
-            None => ScopeKnown::Absent,
-        };
+        let scope = self.scope_known(namespace, &claim.scope_id, live.as_deref())?;
         let known = ClaimKnown {
             policy: &policy,
             call: found.as_ref().map(|found| &found.known),
@@ -131,8 +145,9 @@ impl Batch<'_, '_> {
         let now = self.now();
         let call = &claim.call;
         let (state, started_at, lease_token, record) = match &claimed {
-            ClaimedAs::Granted { attempt, started_seq, .. } => {
-                let started_at = self.tables.lookup().event(*started_seq)?.at;
+            ClaimedAs::Granted { attempt, started_seq, replayed, .. } => {
+                let started_at =
+                    if *replayed { self.tables.lookup().event(*started_seq)?.at } else { now };
                 let token = self.state.lease_secret.token(namespace, call, *attempt);
                 (CallState::InFlight, Some(started_at), Some(token), None)
             }
@@ -147,11 +162,7 @@ impl Batch<'_, '_> {
         Ok(ClaimAnswer {
             claimed,
             state,
-            idempotency_key: IdempotencyKey::derive(
-                namespace.as_str(),
-                call.run_id.as_str(),
-                call.tool_call_id.as_str(),
-            ),
+            idempotency_key: IdempotencyKey::of(namespace, call),
             input_hash: claim.input_hash,
             call: call.clone(),
             now,
@@ -185,10 +196,12 @@ impl Batch<'_, '_> {
         if decide(Some((tip, found.known.terms())), &self.moment).kind != DecisionKind::Proceed {
             return Ok(None);
         }
-        let wanted = claim_origin(claim.claim_id.as_str());
-        for (origin, attempt) in lookup.all_older(found.run_no, id_of(found)?, tip)? {
-            if origin == wanted && is_it(&lookup.event(attempt.started_seq)?.body) {
-                return Ok(Some(attempt.number));
+        let origin = claim_origin(claim.claim_id.as_str());
+        for number in lookup.opened_by(found.run_no, id_of(found)?, origin)? {
+            let attempt = lookup.older(found.run_no, id_of(found)?, tip, number)?;
+            let attempt = attempt.ok_or(StorageError::Inconsistent("an attempt is missing"))?;
+            if is_it(&lookup.event(attempt.started_seq)?.body) {
+                return Ok(Some(number));
             }
         }
         Ok(None)
@@ -316,9 +329,6 @@ impl Batch<'_, '_> {
         let opening = (opening.at, &opening.body);
         let record =
             build_record(namespace, after.tip.recorded_at, attempt, opening, &outcomes, now)?;
-        if !reported.replayed {
-            note_receipt(&record);
-        }
         self.carry_out(namespace, Some(&found), reported.plan)?;
         Ok(Ok(RecordAnswer { record: Box::new(record), replayed: reported.replayed }))
     }
@@ -351,11 +361,7 @@ impl Batch<'_, '_> {
         };
         let now = self.now();
         let live = self.state.keyring.get(namespace, &shot.scope_id, now);
-        let scope = match &live {
-            Some(live) => ScopeKnown::Open(live.signer()),
-            None if self.scope_row(namespace, &shot.scope_id)?.is_some() => ScopeKnown::Gone,
-            None => ScopeKnown::Absent,
-        };
+        let scope = self.scope_known(namespace, &shot.scope_id, live.as_deref())?;
         let known = RecordKnown {
             policy: &policy,
             call: found.as_ref().map(|found| &found.known),
@@ -385,31 +391,28 @@ impl Batch<'_, '_> {
             }
             (None, None) => return Err(StorageError::Inconsistent("a replay without a call")),
         };
-        if !recording.replayed {
-            note_receipt(&record);
-        }
         self.carry_out(namespace, found.as_ref(), recording.plan)?;
         Ok(Ok(RecordAnswer { record: Box::new(record), replayed: recording.replayed }))
     }
 
-    /// The one-shot of this call with the same content.
+    /// The one-shot of this call with the same content: the attempt that is named, or any.
     fn same_shot(&self, found: &Found, shot: &OneShot) -> Result<Option<u32>, StorageError> {
         let lookup = self.tables.lookup();
-        let tip = &found.known.call.tip;
-        let is_it = |attempt: &Attempt| -> Result<bool, StorageError> {
-            if shot.attempt.is_some_and(|wanted| wanted != attempt.number) {
-                return Ok(false);
+        let (tip, id) = (&found.known.call.tip, id_of(found)?);
+        let candidates = match shot.attempt {
+            Some(number) => vec![number],
+            None => {
+                let origin = shot_origin(shot.started_at, shot.outcome.duration_ms);
+                let mut numbers = lookup.opened_by(found.run_no, id, origin)?;
+                numbers.push(tip.newest.number);
+                numbers
             }
-            let opening = lookup.event(attempt.started_seq)?.body;
-            Ok(matches!(&opening, Body::Recorded(recorded) if is_same(shot, recorded)))
         };
-        if is_it(&tip.newest)? {
-            return Ok(Some(tip.newest.number));
-        }
-        let wanted = shot_origin(shot.started_at, shot.outcome.duration_ms);
-        for (origin, attempt) in lookup.all_older(found.run_no, id_of(found)?, tip)? {
-            if origin == wanted && is_it(&attempt)? {
-                return Ok(Some(attempt.number));
+        for number in candidates {
+            let Some(attempt) = lookup.attempt(found.run_no, id, tip, number)? else { continue };
+            let opening = lookup.event(attempt.started_seq)?.body;
+            if matches!(&opening, Body::Recorded(recorded) if shot.is_same_as(recorded)) {
+                return Ok(Some(number));
             }
         }
         Ok(None)
@@ -443,7 +446,7 @@ impl Batch<'_, '_> {
             let tip = &found.known.call.tip;
             if tip.unsettled_older > 0 {
                 let older = self.tables.lookup().all_older(found.run_no, &id, tip)?;
-                let unsettled = older.into_iter().map(|(_, a)| a).filter(|a| a.is_unsettled(now));
+                let unsettled = older.into_iter().filter(|a| a.is_unsettled(now));
                 found.known.call.older = unsettled.map(|a| (a.number, a)).collect();
             }
         }
@@ -508,13 +511,15 @@ impl Batch<'_, '_> {
         Ok(true)
     }
 
-    /// Appends what time alone has caused: ends of leases and of scopes.
+    /// Appends what time alone has caused: ends of leases and of scopes. No more at once than
+    /// a batch holds; nothing answered depends on it, and the next tick goes on.
     pub(crate) fn tick(&mut self) -> Result<(), StorageError> {
         let now = self.now();
-        for (namespace, scope_id) in self.state.keyring.due(now) {
+        for (namespace, scope_id) in self.state.keyring.due(now).into_iter().take(TICK_MAX) {
             self.close_scope(&namespace, &scope_id, ScopeEnd::Expired)?;
         }
-        while let Some(&(end, first_seq)) = self.state.leases.first() {
+        for _ in 0..TICK_MAX {
+            let Some(&(end, first_seq)) = self.state.leases.first() else { break };
             if end > now {
                 break;
             }
@@ -538,18 +543,13 @@ impl Batch<'_, '_> {
         &mut self,
         last_event_at: recibo_core::time::Time,
     ) -> Result<(), StorageError> {
-        let now = self.now();
-        let live: Vec<u64> = self.state.leases.iter().map(|(_, first_seq)| *first_seq).collect();
-        for first_seq in live {
+        let open: Vec<u64> = self.state.leases.iter().map(|(_, first_seq)| *first_seq).collect();
+        for first_seq in open {
             let Some((namespace, found)) = self.open_call(first_seq)? else { continue };
-            let newest = &found.known.call.tip.newest;
-            let left_ms = newest.lease_expires_at.map_or(0, |end| end.ms_since(last_event_at));
-            if !newest.is_open() || left_ms == 0 || now <= last_event_at {
-                continue;
-            }
             let call = call_ref(&found)?.clone();
-            let plan = plan::extend(&self.place(), &call, &found.known, now.plus_ms(left_ms));
-            self.carry_out(&namespace, Some(&found), plan)?;
+            if let Some(plan) = plan::extend(&self.place(), &call, &found.known, last_event_at) {
+                self.carry_out(&namespace, Some(&found), plan)?;
+            }
         }
         Ok(())
     }
@@ -559,23 +559,13 @@ impl Batch<'_, '_> {
             Some(value) => crate::codec::OpenCallRow::decode(value.value())?,
             None => return Ok(None),
         };
-        let by_no = |no| self.state.namespaces.iter().find(move |(_, state)| state.row.no == no);
-        let (namespace, _) = by_no(row.namespace_no)
+        let names = &self.state.namespace_names;
+        let namespace = names
+            .get(row.namespace_no as usize)
             .ok_or(StorageError::Inconsistent("a namespace number without a name"))?;
         let found = self.tables.lookup().call_in(row.run_no, &row.tool_call_id)?;
         Ok(found.map(|found| (namespace.clone(), found)))
     }
-}
-
-/// The log line that every receipt has, at debug level.
-fn note_receipt(record: &Record) {
-    if let Some(token) = &record.token {
-        tracing::debug!(tool = record.tool.as_str(), receipt = %token, "receipt generated");
-    }
-}
-
-fn is_same(shot: &OneShot, recorded: &Recorded) -> bool {
-    shot.is_same_as(recorded)
 }
 
 fn call_ref(found: &Found) -> Result<&CallRef, StorageError> {

@@ -18,6 +18,7 @@ use redb::{Database, ReadOnlyTable, ReadTransaction};
 
 pub use pages::{CallFilter, CallPage, ReceiptLine, RunSummary};
 
+use crate::clock::LedgerClock;
 use crate::codec::{
     Head, NamespaceRow, ScopeRow, StoredEvent, decode_event, leaf_of, namespace_of,
 };
@@ -132,9 +133,11 @@ impl Snapshot {
         db: &Database,
         hash_index: &Readers,
         keyring: Keyring,
-        now: Time,
+        clock: &LedgerClock,
     ) -> Result<Self, StorageError> {
         let (txn, hash_index) = hash_index.begin(db)?;
+        // Read last, so that no event of the snapshot is later than its time.
+        let now = clock.now();
         let head = match txn.open_table(tables::META)?.get(tables::HEAD_KEY)? {
             Some(value) => Head::decode(value.value())?,
             None => Head::default(),
@@ -198,7 +201,7 @@ impl Snapshot {
             found.first.body.call().ok_or(StorageError::Inconsistent("a call opens oddly"))?;
         let tip = &found.known.call.tip;
         let older = lookup.all_older(found.run_no, call.tool_call_id.as_str(), tip)?;
-        let attempts = older.iter().map(|(_, attempt)| attempt).chain([&tip.newest]);
+        let attempts = older.iter().chain([&tip.newest]);
         let records: Vec<Record> = attempts
             .map(|attempt| lookup.record(namespace, tip.recorded_at, attempt, self.now()))
             .collect::<Result<_, _>>()?;
@@ -206,7 +209,7 @@ impl Snapshot {
             call: call.clone(),
             state: tip.state(self.now()),
             conflict: tip.conflict,
-            idempotency_key: key_of(namespace, call),
+            idempotency_key: IdempotencyKey::of(namespace, call),
             version: tip.version,
             etag: etag::of(tip, self.now()),
             decision: found.known.decision(&self.moment),
@@ -246,7 +249,7 @@ impl Snapshot {
         namespace: &Namespace,
         call: &CallRef,
     ) -> Result<DecisionView, StorageError> {
-        let idempotency_key = key_of(namespace, call);
+        let idempotency_key = IdempotencyKey::of(namespace, call);
         let Some(found) = self.find(namespace, call)? else {
             let decision = recibo_core::decision::decide(None, &self.moment);
             return Ok(DecisionView { decision, idempotency_key, record: None, etag: None });
@@ -296,7 +299,7 @@ impl Snapshot {
             let event = decode_event(value.value())?;
             // The namespace is part of the key, so an equal key is the caller's own.
             let call = event.body.call().map(|(call, _)| call);
-            Ok(call.filter(|call| key_of(namespace, call) == *key).cloned())
+            Ok(call.filter(|call| IdempotencyKey::of(namespace, call) == *key).cloned())
         })
     }
 
@@ -476,10 +479,6 @@ fn event_of(seq: u64, namespace: &Namespace, stored: StoredEvent) -> Event {
         salt: stored.salt,
         body: stored.body,
     }
-}
-
-fn key_of(namespace: &Namespace, call: &CallRef) -> IdempotencyKey {
-    IdempotencyKey::derive(namespace.as_str(), call.run_id.as_str(), call.tool_call_id.as_str())
 }
 
 /// Used by the pages.

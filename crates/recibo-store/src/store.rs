@@ -12,7 +12,7 @@ use recibo_core::id::{Namespace, ScopeId};
 use recibo_core::plan::{Check, Claim, OneShot, Refusal, Report, Resolution};
 use recibo_core::time::Time;
 use redb::Database;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use crate::answer::{Ask, CheckedAnswer, ClaimAnswer, Command, OpenedScope, RecordAnswer, Reply};
 use crate::api_key::{ApiKeyDraft, ApiKeyInfo, ApiKeys};
@@ -36,6 +36,8 @@ struct Inner {
     hash_index: Readers,
     api_keys: ApiKeys,
     queue: mpsc::Sender<Command>,
+    room: Arc<Semaphore>,
+    queue_len_max: usize,
     shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -84,7 +86,9 @@ impl Store {
         queue_len_max: usize,
     ) -> Self {
         let db = Arc::new(db);
-        let (sender, queue) = mpsc::channel(queue_len_max);
+        // One more: closing needs no room.
+        let (sender, queue) = mpsc::channel(queue_len_max + 1);
+        let room = Arc::new(Semaphore::new(queue_len_max));
         let shared = Arc::new(Shared::default());
         shared.size.store(state.head.size, Ordering::SeqCst);
         let (keyring, api_keys) = (state.keyring.clone(), state.api_keys.clone());
@@ -97,7 +101,18 @@ impl Store {
             .expect("the system can start one thread");
         let thread = Mutex::new(Some(thread));
         let queue = sender;
-        Self(Arc::new(Inner { db, clock, keyring, hash_index, api_keys, queue, shared, thread }))
+        Self(Arc::new(Inner {
+            db,
+            clock,
+            keyring,
+            hash_index,
+            api_keys,
+            queue,
+            room,
+            queue_len_max,
+            shared,
+            thread,
+        }))
     }
 
     /// Ledger time.
@@ -109,7 +124,7 @@ impl Store {
     /// snapshots on a blocking thread.
     pub fn snapshot(&self) -> Result<Snapshot, StorageError> {
         let inner = &self.0;
-        Snapshot::open(&inner.db, &inner.hash_index, inner.keyring.clone(), self.now())
+        Snapshot::open(&inner.db, &inner.hash_index, inner.keyring.clone(), &inner.clock)
     }
 
     /// Number of durable events.
@@ -120,6 +135,12 @@ impl Store {
     /// Whether writes are served.
     pub fn is_serving(&self) -> bool {
         !self.0.shared.stopped.load(Ordering::SeqCst)
+    }
+
+    /// Whether the wall clock lay more than a day ahead of the last event when the store was
+    /// opened: either nothing happened for so long, or the clock is wrong.
+    pub fn clock_is_ahead(&self) -> bool {
+        self.0.clock.is_ahead
     }
 
     /// Whether the writer stopped because of a failure.
@@ -179,7 +200,8 @@ impl Store {
         namespace: &Namespace,
         shots: Vec<OneShot>,
     ) -> Pending<Vec<Result<RecordAnswer, Refusal>>> {
-        self.ask(namespace, |reply| Ask::Record { shots, reply })
+        let writes = shots.len();
+        self.ask_for(namespace, writes, |reply| Ask::Record { shots, reply })
     }
 
     /// Stores what the outside service said of an attempt.
@@ -239,7 +261,7 @@ impl Store {
     /// Serves what is in the queue, then stops the writer and waits for it. Blocks.
     pub fn close(&self) {
         // An error means that the writer is gone already.
-        let command = Command { namespace: no_namespace(), ask: Ask::Close };
+        let command = Command { namespace: no_namespace(), ask: Ask::Close, room: None };
         let _ = self.0.queue.blocking_send(command);
         let thread = self.0.thread.lock().expect("no holder panics").take();
         if let Some(thread) = thread {
@@ -248,8 +270,23 @@ impl Store {
     }
 
     fn ask<T>(&self, namespace: &Namespace, ask: impl FnOnce(Reply<T>) -> Ask) -> Pending<T> {
+        self.ask_for(namespace, 1, ask)
+    }
+
+    /// Asks for so many writes at once. The room is counted in writes, not in requests: what
+    /// waits must not fill the memory.
+    fn ask_for<T>(
+        &self,
+        namespace: &Namespace,
+        writes: usize,
+        ask: impl FnOnce(Reply<T>) -> Ask,
+    ) -> Pending<T> {
+        let writes = u32::try_from(writes.clamp(1, self.0.queue_len_max)).unwrap_or(u32::MAX);
+        let Ok(room) = self.0.room.clone().try_acquire_many_owned(writes) else {
+            return Pending(State::Refused(Some(WriteError::QueueFull)));
+        };
         let (reply, receiver) = oneshot::channel();
-        let command = Command { namespace: namespace.clone(), ask: ask(reply) };
+        let command = Command { namespace: namespace.clone(), ask: ask(reply), room: Some(room) };
         match self.0.queue.try_send(command) {
             Ok(()) => Pending(State::Waiting(receiver)),
             Err(mpsc::error::TrySendError::Full(_)) => {

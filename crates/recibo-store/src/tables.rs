@@ -38,6 +38,7 @@ pub(crate) struct RunKey;
 impl RunKey {
     const ATTEMPT: u8 = b'a';
     const CALL: u8 = b'c';
+    const ORIGIN: u8 = b'i';
     const ORDER: u8 = b'o';
     const TWIN: u8 = b't';
 
@@ -62,6 +63,22 @@ impl RunKey {
         key.push(0);
         key.extend_from_slice(&number.to_be_bytes());
         key
+    }
+
+    /// An attempt that is no longer the newest, by the claim or the one-shot that opened it: a
+    /// filter for "has this been here before?". The value is empty.
+    pub(crate) fn origin(run_no: u64, tool_call_id: &str, origin: u64, number: u32) -> Vec<u8> {
+        let mut key = Self::start(run_no, Self::ORIGIN);
+        key.extend_from_slice(tool_call_id.as_bytes());
+        key.push(0);
+        key.extend_from_slice(&origin.to_be_bytes());
+        key.extend_from_slice(&number.to_be_bytes());
+        key
+    }
+
+    /// The number at the end of an origin key.
+    pub(crate) fn number_of(key: &[u8]) -> Option<u32> {
+        key.last_chunk::<4>().map(|bytes| u32::from_be_bytes(*bytes))
     }
 
     /// A call by its first event; the value is its id.

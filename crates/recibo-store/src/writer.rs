@@ -8,11 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use recibo_core::decision::Moment;
+use recibo_core::plan::Refusal;
 use recibo_core::time::Time;
 use redb::Database;
 use tokio::sync::mpsc;
 
-use crate::answer::{Ask, Command, Reply};
+use crate::answer::{Ask, Command, RecordAnswer, Reply};
 use crate::batch::{Batch, Tables, WriterState};
 use crate::clock::LedgerClock;
 use crate::error::{StorageError, WriteError};
@@ -100,7 +101,7 @@ impl Writer {
         let txn = begin(&self.db)?;
         let mut batch = Batch { tables: Tables::open(&txn)?, state: &mut self.state, moment };
         let mut is_changed = false;
-        for Command { namespace, ask } in commands {
+        for Command { namespace, ask, room: _room } in commands {
             is_changed |= matches!(ask, Ask::CreateApiKey { .. } | Ask::RevokeApiKey { .. });
             serve(&mut batch, &namespace, ask, pending)?;
         }
@@ -175,6 +176,7 @@ fn serve(
         }
         Ask::Report { report, lease_token, scope_id, reply } => {
             let answer = batch.report(namespace, &report, &lease_token, scope_id.as_ref())?;
+            note_receipts(pending, [&answer]);
             later(pending, reply, answer.map_err(refused));
         }
         Ask::Record { shots, reply } => {
@@ -182,6 +184,7 @@ fn serve(
             for shot in &shots {
                 answers.push(batch.record(namespace, shot)?);
             }
+            note_receipts(pending, &answers);
             later(pending, reply, Ok(answers));
         }
         Ask::Check { check, reply } => {
@@ -211,6 +214,27 @@ fn serve(
         Ask::Close => {}
     }
     Ok(())
+}
+
+/// The log line that every receipt has, at debug level: once it is durable, not before.
+fn note_receipts<'a>(
+    pending: &mut Vec<Pending>,
+    answers: impl IntoIterator<Item = &'a Result<RecordAnswer, Refusal>>,
+) {
+    if !tracing::enabled!(tracing::Level::DEBUG) {
+        return;
+    }
+    let new = answers.into_iter().filter_map(|answer| answer.as_ref().ok());
+    for answer in new.filter(|answer| !answer.replayed) {
+        if let Some(token) = answer.record.token {
+            let tool = answer.record.tool.clone();
+            pending.push(Box::new(move |is_durable| {
+                if is_durable {
+                    tracing::debug!(tool = tool.as_str(), receipt = %token, "receipt generated");
+                }
+            }));
+        }
+    }
 }
 
 /// Answers once the commit is known to be durable. If it is not, the reply is dropped, and the

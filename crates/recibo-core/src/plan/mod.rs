@@ -16,7 +16,7 @@ pub use record::{OneShot, RecordKnown, Recording, record};
 pub use resolve::{Resolution, resolve};
 
 use crate::call::{self, Call};
-use crate::decision::{Decision, Moment};
+use crate::decision::{Decision, Moment, key_window_end};
 use crate::effect::{Effect, Terms};
 use crate::event::{Body, Facts};
 use crate::id::{CallRef, Namespace, ScopeId};
@@ -187,13 +187,30 @@ pub fn expire(place: &Place, target: &CallRef, known: &KnownCall) -> Option<Plan
     (!draft.bodies.is_empty()).then(|| draft.finish())
 }
 
-/// A new end for the lease of the newest attempt, after a restart.
-pub fn extend(place: &Place, target: &CallRef, known: &KnownCall, end: Time) -> Plan {
-    let attempt = known.call.tip.newest.number;
+/// A new end for the lease of the newest attempt after a restart: what was left of it at the
+/// last event, but for a keyed call no later than its key window. `None` if nothing changes.
+pub fn extend(
+    place: &Place,
+    target: &CallRef,
+    known: &KnownCall,
+    last_event_at: Time,
+) -> Option<Plan> {
+    let tip = &known.call.tip;
+    let (newest, now) = (&tip.newest, place.moment.now);
+    let before = newest.lease_expires_at.filter(|end| newest.is_open() && *end > last_event_at)?;
+    let left = now.plus_ms(before.ms_since(last_event_at));
+    let end = match key_window_end(tip, known.terms()) {
+        // A lease that was granted after the window, when nothing could collide, has no such end.
+        Some(window_end) if before <= window_end => left.min(window_end),
+        _ => left,
+    };
+    if end <= before {
+        return None;
+    }
     let mut draft = Draft { place: *place, call: Some(known.call.clone()), bodies: Vec::new() };
-    let body = Body::LeaseExtended { call: target.clone(), attempt, lease_expires_at: end };
-    draft.append(body);
-    draft.finish()
+    let attempt = newest.number;
+    draft.append(Body::LeaseExtended { call: target.clone(), attempt, lease_expires_at: end });
+    Some(draft.finish())
 }
 
 /// The checks that come before any state: same tool and input.

@@ -104,9 +104,6 @@ struct StoredMark {
 /// An attempt that is no longer the newest.
 #[derive(Encode, Decode)]
 pub(crate) struct AttemptRow {
-    /// A filter for "has this claim, or this one-shot, been here before?"; a hit is confirmed
-    /// against the event.
-    pub(crate) origin: u64,
     attempt: StoredAttempt,
 }
 row!(AttemptRow, "attempt");
@@ -158,8 +155,8 @@ impl TipRow {
 }
 
 impl AttemptRow {
-    pub(crate) fn of(attempt: &Attempt, tip: &Tip, origin: u64) -> Self {
-        Self { origin, attempt: StoredAttempt::of(attempt, tip.first_seq, tip.recorded_at) }
+    pub(crate) fn of(attempt: &Attempt, tip: &Tip) -> Self {
+        Self { attempt: StoredAttempt::of(attempt, tip.first_seq, tip.recorded_at) }
     }
 
     pub(crate) fn attempt(self, tip: &Tip) -> Result<Attempt, CodecError> {

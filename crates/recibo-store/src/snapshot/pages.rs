@@ -12,7 +12,7 @@ use crate::codec::{OpenCallRow, TipRow, decode_event, namespace_of};
 use crate::error::StorageError;
 use crate::tables::{self, RunKey};
 
-/// Events looked at for one page at most. A page that finds too few rows in so many comes
+/// Events, or open calls, looked at for one page at most. A page that finds too few rows in so many comes
 /// short, with a token to go on.
 const SCAN_MAX: usize = 200_000;
 
@@ -178,8 +178,12 @@ impl Snapshot {
     ) -> Result<CallPage, StorageError> {
         let table = self.txn.open_table(tables::OPEN_CALLS)?;
         let mut page = CallPage { calls: Vec::new(), next: None };
-        for row in table.range(from..)? {
+        for (looked_at, row) in table.range(from..)?.enumerate() {
             let (key, value) = row?;
+            if looked_at == SCAN_MAX {
+                page.next = Some(key.value());
+                break;
+            }
             let row = OpenCallRow::decode(value.value())?;
             if row.namespace_no != namespace_no {
                 continue;
