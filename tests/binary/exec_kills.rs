@@ -18,6 +18,8 @@ const WORLDS: u64 = 8;
 enum Kill {
     Nothing,
     ServiceBeforeClaim,
+    /// As soon as it is started; most often it has claimed nothing yet.
+    ExecAtOnce,
     ExecAfterClaim,
     ServiceAfterClaim,
     ToolBeforeEffect,
@@ -27,9 +29,10 @@ enum Kill {
     ServiceAfterOutcome,
 }
 
-const KILLS: [Kill; 9] = [
+const KILLS: [Kill; 10] = [
     Kill::Nothing,
     Kill::ServiceBeforeClaim,
+    Kill::ExecAtOnce,
     Kill::ExecAfterClaim,
     Kill::ServiceAfterClaim,
     Kill::ToolBeforeEffect,
@@ -76,6 +79,9 @@ impl World {
         let effects = self.effects(&call);
         assert!(effects <= 1, "{effects} effects of {call} ({effect}) after {kills:?}");
         self.explain(&call, &kills);
+        if effects == 1 {
+            self.check_decision(&call, &kills);
+        }
     }
 
     fn attempt(&mut self, call: &str, effect: &str, kill: Kill) {
@@ -106,18 +112,26 @@ impl World {
             Kill::ToolAfterEffect => format!("{act}; kill -9 $$"),
             Kill::ExecAfterEffect => format!("{act}; kill -9 $PPID"),
             Kill::ServiceAfterEffect => format!("{act}; kill -9 {service}"),
-            Kill::Nothing | Kill::ServiceBeforeClaim | Kill::ServiceAfterOutcome => act,
+            Kill::Nothing
+            | Kill::ServiceBeforeClaim
+            | Kill::ExecAtOnce
+            | Kill::ServiceAfterOutcome => act,
         };
-        let status = Command::new(binary::path())
+        let mut exec = Command::new(binary::path())
             .args(["exec", "--run", "r", "--call", call, "--tool", "t", "--input", "1"])
-            .args(["--effect", effect, "--lease", "1s", "--data"])
+            // Long enough for the lease of a killed one to end, so that its end is met too.
+            .args(["--effect", effect, "--lease", "1s", "--wait", "3s", "--data"])
             .arg(data)
             .args(["--", "sh", "-c", &script])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            .status()
+            .spawn()
             .expect("the binary runs");
+        if matches!(kill, Kill::ExecAtOnce) {
+            exec.kill().expect("it was started");
+        }
+        let status = exec.wait().expect("it ends");
         // 2 would mean that this test speaks wrongly, 30 that the ledger refuses it.
         assert!(!matches!(status.code(), Some(2 | 30)), "{kill:?} {status}");
     }
@@ -139,11 +153,16 @@ impl World {
             .output()
             .expect("the binary runs");
         let text = String::from_utf8_lossy(&output.stdout);
-        let is_explained = output.status.success() && text.contains(call);
         let why = String::from_utf8_lossy(&output.stderr);
-        assert!(is_explained, "{call} after {kills:?}: {text}{why}");
-        if self.effects(call) == 1 {
-            assert!(!text.contains("may be run again"), "{text}");
-        }
+        assert!(output.status.success(), "{call} after {kills:?}: {text}{why}");
+        assert!(text.contains(call), "{text}");
+    }
+
+    /// Once there was an effect, nobody is told to go on.
+    fn check_decision(&mut self, call: &str, kills: &[Kill]) {
+        let data = self.folder.join("data");
+        let server = self.server.get_or_insert_with(|| Server::start(&data));
+        let decision = server.api.decision("r", call);
+        assert_ne!(decision.str("decision"), "proceed", "{call} after {kills:?}");
     }
 }

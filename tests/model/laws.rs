@@ -1,4 +1,4 @@
-//! What must hold: the promises of `design.md`, section 2, about one world and about one step.
+//! What must hold: the promises of the ledger, about one world and about one step.
 
 use recibo_core::effect::Effect;
 use recibo_core::plan::{ClaimedAs, Refusal};

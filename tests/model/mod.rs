@@ -1,6 +1,6 @@
 //! A model check of the rules: every interleaving of claims, sends, effects, lost answers,
 //! crashes, ends of leases, late reports, status checks and an operator's word, for up to three
-//! attempts and each effect, against the promises of `design.md`, section 2.
+//! attempts and each effect, against the promises of the ledger.
 //!
 //! The ledger's side is the real code of `recibo-core`; only the world around it is modelled
 //! (see `world.rs`). Time is unbounded: what is over stays over, so times are kept only as far

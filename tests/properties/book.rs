@@ -157,8 +157,10 @@ impl Book {
 
     /// Scopes whose time is over, and nobody has said so yet.
     pub(super) fn due_scopes(&self) -> Vec<(Namespace, ScopeId)> {
-        let due = self.live.iter().filter(|scope| scope.expires_at <= self.now);
-        due.map(|scope| (scope.namespace.clone(), scope.scope_id.clone())).collect()
+        let mut due: Vec<_> =
+            self.live.iter().filter(|scope| scope.expires_at <= self.now).collect();
+        due.sort_by_key(|scope| (scope.expires_at, scope.scope_id.clone()));
+        due.iter().map(|scope| (scope.namespace.clone(), scope.scope_id.clone())).collect()
     }
 
     /// A scope of the namespace that lives.

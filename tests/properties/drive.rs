@@ -122,8 +122,7 @@ impl Drive {
             }
             Op::Tick => {
                 self.store.tick(&op::call(0).0).wait().expect("it is served");
-                let order = self.scopes_closed_since();
-                self.book.tick(&order);
+                self.book.tick();
             }
             Op::Advance { ms } => self.advance(*ms),
             Op::WallBack { ms } => {
@@ -214,23 +213,6 @@ impl Drive {
         let (event, leaf) = stored.unwrap_or_else(|| panic!("event {seq} is {namespace}'s"));
         assert_eq!(leaf, leaf_hash(line::render(&event).as_bytes()), "the leaf of its line");
         event
-    }
-
-    /// The scopes that the store's newest events close, in their order.
-    fn scopes_closed_since(&self) -> Vec<ScopeId> {
-        let snapshot = self.snapshot();
-        let event = |seq| {
-            let namespaces = [op::call(0).0, op::call(3).0];
-            let mut found = namespaces.iter().filter_map(|of| snapshot.event(of, seq).ok()?);
-            found.next().map(|(event, _)| event.body)
-        };
-        let new = self.frontier.size()..self.store.size();
-        new.filter_map(event)
-            .filter_map(|body| match body {
-                Body::ScopeClosed { scope_id, .. } => Some(scope_id),
-                _ => None,
-            })
-            .collect()
     }
 
     pub(super) fn snapshot(&self) -> Snapshot {

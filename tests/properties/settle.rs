@@ -2,7 +2,7 @@
 
 use recibo_core::effect::Policy;
 use recibo_core::event::Body;
-use recibo_core::id::{CallRef, Namespace, ScopeId};
+use recibo_core::id::{CallRef, Namespace};
 use recibo_core::plan::{self, Check, Refusal, Resolution};
 use recibo_core::status::ScopeEnd;
 use recibo_core::time::Time;
@@ -44,11 +44,9 @@ impl Book {
         self.events.len() as u64 - 1
     }
 
-    /// The background job. Scopes that end together end in any order, so it is told.
-    pub fn tick(&mut self, order: &[ScopeId]) {
-        let mut due = self.due_scopes();
-        due.sort_by_key(|(_, scope)| order.iter().position(|of| of == scope));
-        for (namespace, scope) in due {
+    /// The background job.
+    pub fn tick(&mut self) {
+        for (namespace, scope) in self.due_scopes() {
             self.close_scope(&namespace, &scope, ScopeEnd::Expired);
         }
         for (_, namespace, call) in self.open_leases() {
@@ -71,12 +69,9 @@ impl Book {
         if wall < last {
             self.void_until = Some(last);
         }
-        for (end, namespace, call) in self.open_leases() {
-            let left_ms = end.ms_since(last);
-            if left_ms > 0 && self.now > last {
-                let known = self.known(&namespace, &call).expect("it has a lease");
-                let end = self.now.plus_ms(left_ms);
-                let plan = plan::extend(&self.place(), &call, &known, end);
+        for (_, namespace, call) in self.open_leases() {
+            let known = self.known(&namespace, &call).expect("it has a lease");
+            if let Some(plan) = plan::extend(&self.place(), &call, &known, last) {
                 self.take(&namespace, &call, plan);
             }
         }

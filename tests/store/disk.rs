@@ -24,6 +24,8 @@ struct State {
     fault: Option<(u32, Fault)>,
     /// Nothing works after a fault, as on a disk that is gone.
     is_broken: bool,
+    /// Reads so far.
+    reads: u64,
 }
 
 /// Clones are the same disk.
@@ -34,6 +36,16 @@ impl BreakingDisk {
     /// Lets the sync after `good` more fail.
     pub fn fail_after(&self, good: u32, fault: Fault) {
         self.0.lock().expect("no holder panics").fault = Some((good, fault));
+    }
+
+    /// Reads so far.
+    pub fn reads(&self) -> u64 {
+        self.0.lock().expect("no holder panics").reads
+    }
+
+    /// Everything that is on it.
+    pub fn bytes(&self) -> Vec<u8> {
+        self.0.lock().expect("no holder panics").cached.clone()
     }
 
     /// What a machine finds that was switched off and on: the durable bytes on a good disk.
@@ -58,7 +70,8 @@ impl StorageBackend for BreakingDisk {
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), Error> {
-        let state = self.0.lock().expect("no holder panics");
+        let mut state = self.0.lock().expect("no holder panics");
+        state.reads += 1;
         let start = usize::try_from(offset).map_err(|_| broken())?;
         let bytes = state.cached.get(start..start + out.len());
         out.copy_from_slice(bytes.ok_or(Error::from(ErrorKind::UnexpectedEof))?);

@@ -7,15 +7,18 @@ use recibo_core::hash::InputHash;
 use recibo_core::id::{CallRef, ClaimId, Labels, RunId, ScopeId, ToolCallId, ToolName};
 use recibo_core::plan::Claim;
 use recibo_core::status::CallState;
-use recibo_store::{Config, ManualClock, Store, WriteError};
+use recibo_store::{Config, Entropy, ManualClock, Store, WriteError};
 use recibo_tests::service::{START_MS, namespace};
 
 use super::disk::{BreakingDisk, Fault};
 
 pub fn open(disk: BreakingDisk) -> Store {
+    open_with(disk, 4 << 20, Box::new(|bytes: &mut [u8]| rand::fill(bytes)))
+}
+
+pub fn open_with(disk: BreakingDisk, cache_bytes: usize, entropy: Entropy) -> Store {
     let clock = Arc::new(ManualClock::at(START_MS));
-    let config = Config { cache_bytes: 4 << 20, ..Config::default() };
-    let entropy = Box::new(|bytes: &mut [u8]| rand::fill(bytes));
+    let config = Config { cache_bytes, ..Config::default() };
     Store::on_disk(disk, config, clock, entropy, [9; 32]).expect("a store")
 }
 

@@ -9,7 +9,7 @@ use recibo_store::Store;
 use recibo_tests::service::namespace;
 
 use super::disk::BreakingDisk;
-use super::failed_commits::{call, claim, open};
+use super::failed_commits::{call, claim, open, open_with};
 
 const ATTEMPTS: u32 = 1000;
 
@@ -67,4 +67,37 @@ fn a_thousand_attempts_are_decided_like_one() {
     assert!(whole.conflict && whole.state == CallState::Retryable);
     assert_eq!(whole.records[6].outcomes.len(), 2);
     store.close();
+}
+
+/// Disk reads of one decision, and of a claim with a used claim id, at so many attempts.
+fn reads(attempts: u32) -> (u64, u64) {
+    let disk = BreakingDisk::default();
+    // Nothing is cached, so that every page that is looked at is counted.
+    let store = open_with(disk.clone(), 0, Box::new(|bytes: &mut [u8]| rand::fill(bytes)));
+    let ns = namespace("default");
+    let scope = store.open_scope(&ns, None, 1_000_000).wait().expect("a scope").scope_id;
+    for number in 1..=attempts {
+        let answer = store.claim(&ns, claim("c", &format!("claim-{number}"), &scope)).wait();
+        let token = answer.expect("an answer").lease_token.expect("a token");
+        report(&store, number, &token, OutcomeStatus::RetryableError);
+    }
+    let snapshot = store.snapshot().expect("a snapshot");
+    let before = disk.reads();
+    snapshot.decision(&ns, &call("c")).expect("a decision");
+    let decision = disk.reads() - before;
+    drop(snapshot);
+    let before = disk.reads();
+    store.claim(&ns, claim("c", "claim-3", &scope)).wait().expect_err("it is used");
+    let claim = disk.reads() - before;
+    store.close();
+    (decision, claim)
+}
+
+#[test]
+fn the_cost_of_a_decision_and_of_a_claim_does_not_grow_with_the_attempts() {
+    let (few, many) = (reads(10), reads(500));
+    println!("reads of a decision and of a claim: {few:?} at 10 attempts, {many:?} at 500");
+    // The trees may be some levels deeper; nothing is read per attempt.
+    assert!(many.0 <= few.0 + 16, "a decision: {few:?} {many:?}");
+    assert!(many.1 <= few.1 + 32, "a claim: {few:?} {many:?}");
 }

@@ -2,4 +2,5 @@
 
 mod disk;
 mod failed_commits;
+mod key_bytes;
 mod many_attempts;

@@ -148,3 +148,21 @@ fn c30_a_slow_tool_is_not_started_twice() {
     assert!(taken.at("token").is_string());
     assert_eq!(api.decision("r", "c").at("decision"), "reuse");
 }
+
+#[test]
+fn a_restart_gives_a_lease_its_time_again_but_no_keyed_one_more_than_its_window() {
+    let mut service = Service::start();
+    let scope = service.api.scope();
+    let keyed = json!([{"match": "k", "effect": "keyed", "key_window_ms": 10_000}]);
+    service.api.policy(keyed);
+    service.api.claim("r", "keyed", &scope, "c1", json!({"tool": "k"})).expect(201);
+    service.api.claim("r", "plain", &scope, "c1", json!({"lease_ms": 10_000})).expect(201);
+    service.advance_ms(4000);
+    service.tick();
+    // Down for a while, the wall clock going on: the last event is what counts.
+    service.clock.advance_ms(3000);
+    service.restart();
+    let left = |call: &str| service.api.decision("r", call).at("retry_after_ms").clone();
+    assert_eq!(left("plain"), json!(10_000), "what was left at the last event");
+    assert_eq!(left("keyed"), json!(3000), "the outside service forgets its key then");
+}
