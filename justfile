@@ -10,13 +10,23 @@ lint:
 test:
     cargo test --workspace
 
-# Write the promised files anew: OpenAPI and golden event lines.
+# Write the promised files anew: OpenAPI, golden event lines, explain pages. Nothing writes
+# api/vectors.json: its values are given.
 bless:
     RECIBO_BLESS=1 cargo test -p recibo-server openapi
     RECIBO_BLESS=1 cargo test -p recibo-core --test lines
+    RECIBO_BLESS=1 cargo test -p recibo --bin recibo explain
 
 serve:
     cargo run --release -- serve
 
 demo:
     cargo run --release -- demo
+
+# The ledger beside its peers, in under five minutes. Files go to benches/results.
+bench *ARGS:
+    cd benches && cargo run --release -- short {{ARGS}}
+
+# The same at the sizes of the goals; takes most of an hour.
+bench-full *ARGS:
+    cd benches && cargo run --release -- full {{ARGS}}

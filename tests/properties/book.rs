@@ -92,7 +92,8 @@ impl Book {
             .collect();
         let opening = (opening.at, &opening.body);
         let key = key_of(namespace, call);
-        Record::build(key, tip.recorded_at, attempt, opening, &outcomes, self.now)
+        let settling = attempt.settled.map(|s| &self.events[s.seq as usize].body);
+        Record::build(key, tip.recorded_at, attempt, opening, &outcomes, settling, self.now)
     }
 
     fn policy(&self, namespace: &Namespace) -> Policy {
@@ -140,16 +141,15 @@ impl Book {
 
     /// Closes a scope; whether there is one.
     pub fn close_scope(&mut self, namespace: &Namespace, id: &ScopeId, end: ScopeEnd) -> bool {
-        let (mut is_known, mut is_closed) = (false, false);
-        for event in self.events.iter().filter(|event| event.namespace == *namespace) {
-            is_known |= matches!(&event.body, Body::ScopeOpened(e) if e.scope_id == *id);
-            is_closed |=
-                matches!(&event.body, Body::ScopeClosed { scope_id, .. } if scope_id == id);
-        }
+        let mut own = self.events.iter().filter(|event| event.namespace == *namespace);
+        let is_known =
+            own.any(|event| matches!(&event.body, Body::ScopeOpened(e) if e.scope_id == *id));
+        let live = self.live.len();
         if is_known {
             self.live.retain(|scope| scope.scope_id != *id);
         }
-        if is_known && !is_closed {
+        // A key that went with an earlier process is not closed a second time.
+        if self.live.len() < live {
             self.append(namespace, Body::ScopeClosed { scope_id: id.clone(), end });
         }
         is_known

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use recibo_core::event::{Body, Event};
+use recibo_core::event::Event;
 use recibo_core::hash::sha256;
 use recibo_core::id::{Namespace, ScopeId};
 use recibo_core::line;

@@ -10,7 +10,7 @@ mod record;
 pub(crate) mod tests;
 
 pub use call::{BatchAnswer, BatchResult, ByState, Call, CallAnswer, Page, RunSummary};
-pub use decision::{ClaimAnswer, DecisionAnswer, Granted, Lease, Twin, deciding_attempt};
+pub use decision::{ClaimAnswer, DecisionAnswer, Granted, Lease, Twin};
 pub use manage::{
     ApiKeyCreated, ApiKeyEntry, ApiKeyList, Bounds, ConfigAnswer, Limits, ScopeAnswer, ScopeState,
 };

@@ -5,7 +5,8 @@ use std::fmt;
 use recibo_core::hash::{InputHash, OutputHash};
 use recibo_core::id::{ErrorClass, Labels};
 use recibo_core::json::{self, JsonError};
-use recibo_core::{limits, secret, summary};
+use recibo_core::secret::{self, Scan};
+use recibo_core::{limits, summary};
 use serde::de::{self, MapAccess};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -165,25 +166,26 @@ impl Mask {
         Ok(ErrorClass::parse("redacted")?)
     }
 
-    /// Checks labels as they were sent, and masks names and values.
+    /// Checks labels as they were sent, then masks names and values: only what is within the
+    /// limits is worth a scan.
     pub(crate) fn labels(&mut self, pairs: Option<LabelPairs>) -> Result<Labels, Problem> {
-        let pairs = pairs.map(|pairs| pairs.0).unwrap_or_default();
-        let mut is_masked = false;
-        let mut masked: Vec<(String, String)> = Vec::with_capacity(pairs.len());
-        for (name, value) in &pairs {
-            let (name, value) = (secret::mask(name), secret::mask(value));
-            is_masked |= name.redacted() || value.redacted();
-            masked.push((name.text.into_owned(), value.text.into_owned()));
-        }
-        let labels = Labels::parse(pairs)?;
-        if !is_masked {
+        let labels = Labels::parse(pairs.map(|pairs| pairs.0).unwrap_or_default())?;
+        let scans: Vec<_> =
+            labels.iter().map(|(name, value)| (secret::mask(name), secret::mask(value))).collect();
+        if !scans.iter().any(|(name, value)| name.redacted() || value.redacted()) {
             return Ok(labels);
         }
         self.redacted = true;
-        number_equal_names(&mut masked);
-        // What no longer fits once it is masked is dropped: a finished call is never refused
-        // for its labels.
-        Ok(Labels::parse(masked).unwrap_or_default())
+        let masked = |text: fn(&Scan<'_>) -> String| {
+            let mut pairs: Vec<_> =
+                scans.iter().map(|(name, value)| (text(name), text(value))).collect();
+            number_equal_names(&mut pairs);
+            Labels::parse(pairs)
+        };
+        // Masks can be longer than what they cover. What no longer fits loses the text around
+        // them first, and then goes: no call is refused for its labels.
+        let labels = masked(|scan| scan.text.clone().into_owned()).or_else(|_| masked(covered));
+        Ok(labels.unwrap_or_default())
     }
 
     /// Checks a summary and masks it; without one, the shape stands in.
@@ -204,6 +206,14 @@ impl Mask {
         let (masked, redacted) = secret::mask_json(&canonical);
         self.redacted |= redacted;
         Ok(if masked.len() <= limits::SUMMARY_BYTES_MAX { Some(masked) } else { shape })
+    }
+}
+
+/// A text that is covered whole if anything in it was.
+fn covered(scan: &Scan<'_>) -> String {
+    match scan.kinds.first() {
+        Some(kind) => format!("[REDACTED:{kind}]"),
+        None => scan.text.clone().into_owned(),
     }
 }
 

@@ -61,7 +61,6 @@ codes! {
     KeyNotFound = "key_not_found", 404, "No call has this key";
     ApiKeyNotFound = "api_key_not_found", 404, "The API key is not known";
     MethodNotAllowed = "method_not_allowed", 405, "The method is not allowed here";
-    NotAcceptable = "not_acceptable", 406, "No accepted media type is offered";
     BodyTooLarge = "body_too_large", 413, "The body is too large";
     UnsupportedMediaType = "unsupported_media_type", 415, "The body must be application/json";
     AttemptConflict = "attempt_conflict", 409, "The attempt is not the one that would be made";
@@ -80,7 +79,6 @@ codes! {
     EffectWeakerThanPolicy = "effect_weaker_than_policy", 422, "The effect is weaker than the policy's";
     OperationKeyMismatch = "operation_key_mismatch", 422, "The call is known with another operation key";
     SecretDetected = "secret_detected", 422, "A credential stands where it would be stored";
-    RateLimited = "rate_limited", 429, "Too many requests";
     Internal = "internal", 500, "The service failed";
     Overloaded = "overloaded", 503, "The service is overloaded";
     LedgerStopped = "ledger_stopped", 503, "The ledger takes no writes";

@@ -71,7 +71,7 @@ pub enum Action {
     ReportOutcome,
     /// Record a finished call in one write.
     Record,
-    /// Read calls, runs, decisions, receipts, limits.
+    /// Read calls, runs, decisions, receipts, limits, policies.
     Read,
     /// Verify receipts and transcripts.
     Verify,
@@ -79,8 +79,6 @@ pub enum Action {
     CheckStatus,
     /// Say what became of a call.
     Resolve,
-    /// Read policies.
-    ReadPolicy,
     /// Replace policies.
     WritePolicy,
     /// Sweep.
@@ -107,7 +105,6 @@ const TABLE: &[(Action, &str)] = &[
     (Action::Verify, "xxxxxx"),
     (Action::CheckStatus, "..xx.x"),
     (Action::Resolve, "...x.x"),
-    (Action::ReadPolicy, "...x.x"),
     (Action::WritePolicy, "...x.x"),
     (Action::Retention, "...x.x"),
     (Action::Hold, "...x.x"),
@@ -139,10 +136,10 @@ mod tests {
         let with = |base: &[Action], more: &[Action]| [base, more].concat();
         let adapter = with(&reader, &[OpenScope, CloseScope, Claim, ReportOutcome, Record]);
         let reconciler = with(&reader, &[CheckStatus]);
-        let operator = with(&reconciler, &[Resolve, ReadPolicy, WritePolicy, Retention, Hold]);
+        let operator = with(&reconciler, &[Resolve, WritePolicy, Retention, Hold]);
         let auditor = with(&reader, &[Export, ReadLog]);
         let admin: Vec<_> = Action::all().collect();
-        assert_eq!(admin.len(), 16);
+        assert_eq!(admin.len(), 15);
         let contract = [
             (Role::Adapter, adapter),
             (Role::Reader, reader),

@@ -48,6 +48,8 @@ pub struct Settled {
     pub by: SettledBy,
     /// As what; `None` if an operator gave the call up: nobody knows then.
     pub status: Option<OutcomeStatus>,
+    /// The event that did.
+    pub seq: u64,
 }
 
 impl Attempt {
@@ -234,8 +236,8 @@ pub fn apply(call: &mut Option<Call>, seq: u64, at: Time, body: &Body) {
             let end = *lease_expires_at;
             known(call, seq).change(*attempt, at, |a| a.lease_expires_at = Some(end));
         }
-        Body::StatusChecked(check) => known(call, seq).checked(check, at),
-        Body::Resolved { state, .. } => known(call, seq).resolved(*state, at),
+        Body::StatusChecked(check) => known(call, seq).checked(check, seq, at),
+        Body::Resolved { state, .. } => known(call, seq).resolved(*state, seq, at),
         Body::ScopeOpened(_) | Body::ScopeClosed { .. } | Body::PolicySet { .. } => {}
     }
 }
@@ -353,7 +355,7 @@ impl Call {
         }
     }
 
-    fn checked(&mut self, check: &StatusChecked, at: Time) {
+    fn checked(&mut self, check: &StatusChecked, seq: u64, at: Time) {
         if !check.settles {
             return;
         }
@@ -366,11 +368,11 @@ impl Call {
         if status == OutcomeStatus::Ok {
             self.succeeded(check.attempt);
         }
-        let settled = Settled { by: SettledBy::StatusCheck, status: Some(status) };
+        let settled = Settled { by: SettledBy::StatusCheck, status: Some(status), seq };
         self.change(check.attempt, at, |attempt| attempt.settled = Some(settled));
     }
 
-    fn resolved(&mut self, state: ResolvedAs, at: Time) {
+    fn resolved(&mut self, state: ResolvedAs, seq: u64, at: Time) {
         self.tip.conflict = false;
         let status = match state {
             ResolvedAs::Ok => Some(OutcomeStatus::Ok),
@@ -386,7 +388,7 @@ impl Call {
                 ResolvedAs::Retryable | ResolvedAs::Abandoned => {}
             }
         }
-        let settled = Settled { by: SettledBy::Resolution, status };
+        let settled = Settled { by: SettledBy::Resolution, status, seq };
         let unsettled: Vec<u32> = self.unsettled(at).collect();
         for number in unsettled {
             if status == Some(OutcomeStatus::Ok) {

@@ -95,6 +95,11 @@ impl InputHash {
 }
 
 impl OutputHash {
+    /// The hash of a result that is no text, byte for byte.
+    pub fn of_bytes(bytes: &[u8]) -> Self {
+        Self(sha256(&[bytes]))
+    }
+
     /// The hash of a result text.
     pub fn of_text(text: &str) -> Self {
         Self(sha256(&[text.as_bytes()]))

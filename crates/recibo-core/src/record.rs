@@ -52,7 +52,7 @@ pub struct Record {
     pub labels: Labels,
     /// The caller's trace.
     pub trace: Option<Trace>,
-    /// What the outside service calls the effect.
+    /// What the outside service calls the effect, as the adapter or a status check said.
     pub provider_ref: Option<String>,
     /// When the lease ends or ended; `None` for a one-shot.
     pub lease_expires_at: Option<Time>,
@@ -74,16 +74,19 @@ pub struct Record {
 pub const LEASE_EXPIRED: &str = "lease_expired";
 
 impl Record {
-    /// Puts a record together from an attempt, the event that opened it and its outcome events.
+    /// Puts a record together from an attempt, the event that opened it, its outcome events,
+    /// and the event that settled it from outside, if one did.
     ///
     /// # Panics
     /// If `opening` opens no attempt.
+    #[expect(clippy::too_many_arguments, reason = "each is another event of the attempt")]
     pub fn build(
         idempotency_key: IdempotencyKey,
         recorded_at: Time,
         attempt: &Attempt,
         opening: (Time, &Body),
         outcomes: &[Body],
+        settling: Option<&Body>,
         now: Time,
     ) -> Self {
         let (opened_at, opening) = opening;
@@ -103,6 +106,11 @@ impl Record {
         };
         let status = attempt.status(now);
         let late_redacted = outcomes.iter().filter_map(Body::outcome).any(|o| o.redacted);
+        let (checked_ref, settling_redacted) = match settling {
+            Some(Body::StatusChecked(e)) => (e.provider_ref.clone(), e.redacted),
+            Some(Body::Resolved { redacted, .. }) => (None, *redacted),
+            _ => (None, false),
+        };
         Self {
             call: call.clone(),
             tool: facts.tool.clone(),
@@ -124,12 +132,12 @@ impl Record {
             message_id: message_id(facts, outcomes),
             labels: facts.labels.clone(),
             trace: facts.trace,
-            provider_ref: outcome.and_then(|outcome| outcome.provider_ref.clone()),
+            provider_ref: outcome.and_then(|outcome| outcome.provider_ref.clone()).or(checked_ref),
             lease_expires_at: attempt.lease_expires_at,
             outcomes: attempt.outcomes.clone(),
             started_seq: attempt.started_seq,
             finished_seq: mark.map(|mark| mark.seq),
-            redacted: facts.redacted || late_redacted,
+            redacted: facts.redacted || late_redacted || settling_redacted,
             late: mark.is_some_and(|mark| mark.late),
             settled_by: attempt
                 .settled

@@ -13,22 +13,13 @@ use crate::failure::Failure;
 pub struct Settings {
     /// What becomes of a claim whose labels hold a credential.
     pub secret_policy: SecretPolicy,
-    /// Bytes of a request body.
-    pub body_bytes_max: usize,
-    /// Bytes of a batch body.
-    pub batch_bytes_max: usize,
     /// How long what is in flight may take once the service is asked to stop, in milliseconds.
     pub grace_ms: u64,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self {
-            secret_policy: SecretPolicy::default(),
-            body_bytes_max: recibo_core::limits::BODY_BYTES_MAX,
-            batch_bytes_max: recibo_core::limits::BATCH_BYTES_MAX,
-            grace_ms: 30_000,
-        }
+        Self { secret_policy: SecretPolicy::default(), grace_ms: 30_000 }
     }
 }
 

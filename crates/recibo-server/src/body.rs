@@ -7,6 +7,7 @@ use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
 use axum::http::{HeaderMap, HeaderValue};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use recibo_api::{Code, Problem};
+use recibo_core::limits;
 
 use crate::app::{App, blocking};
 use crate::failure::Failure;
@@ -37,16 +38,16 @@ impl JsonBody {
 impl FromRequest<App> for JsonBody {
     type Rejection = Failure;
 
-    async fn from_request(request: Request, app: &App) -> Result<Self, Failure> {
-        read(request, app.settings().body_bytes_max).await
+    async fn from_request(request: Request, _: &App) -> Result<Self, Failure> {
+        read(request, limits::BODY_BYTES_MAX).await
     }
 }
 
 impl FromRequest<App> for BatchBody {
     type Rejection = Failure;
 
-    async fn from_request(request: Request, app: &App) -> Result<Self, Failure> {
-        read(request, app.settings().batch_bytes_max).await.map(Self)
+    async fn from_request(request: Request, _: &App) -> Result<Self, Failure> {
+        read(request, limits::BATCH_BYTES_MAX).await.map(Self)
     }
 }
 

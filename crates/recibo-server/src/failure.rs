@@ -25,6 +25,15 @@ impl Failure {
     }
 }
 
+/// What is logged where an answer breaks off; the client only sees the connection end.
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.0.code.as_str())
+    }
+}
+
+impl std::error::Error for Failure {}
+
 impl From<Problem> for Failure {
     fn from(problem: Problem) -> Self {
         Self(Box::new(problem))

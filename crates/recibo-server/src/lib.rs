@@ -16,6 +16,7 @@ mod problems;
 mod query;
 mod router;
 mod routes;
+mod rows;
 mod serve;
 mod show;
 mod trace;

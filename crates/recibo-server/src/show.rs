@@ -42,13 +42,18 @@ pub(crate) fn page(page: &store::CallPage, listing: &Listing) -> Page {
     }
 }
 
-/// A grant, or advice.
-pub(crate) fn claimed(answer: store::ClaimAnswer) -> ClaimAnswer {
-    let twin = answer.twin.map(|twin| Twin {
+/// Another call that does the same.
+pub(crate) fn twin(twin: store::Twin) -> Twin {
+    Twin {
         tool_call_id: twin.tool_call_id.to_string(),
         attempt: twin.attempt,
         state: Word(twin.state),
-    });
+    }
+}
+
+/// A grant, or advice.
+pub(crate) fn claimed(answer: store::ClaimAnswer) -> ClaimAnswer {
+    let twin = answer.twin.map(twin);
     match answer.claimed {
         ClaimedAs::Granted { decision, attempt, lease_expires_at, replayed, .. } => {
             ClaimAnswer::Granted(Box::new(Granted {

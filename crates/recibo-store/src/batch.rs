@@ -26,7 +26,7 @@ use crate::codec::{
 use crate::error::StorageError;
 use crate::hash_index::{HashIndex, Key, Kind};
 use crate::keyring::Keyring;
-use crate::lookup::{Found, Lookup};
+use crate::lookup::{Found, Lookup, twin_digest};
 use crate::tables::{self, RunKey};
 
 /// Random bytes for salts, keys and ids.
@@ -223,7 +223,7 @@ impl Batch<'_, '_> {
         let run_no = self.run_no(namespace_no, call)?;
         let id = call.tool_call_id.as_str();
         self.tables.runs.insert(RunKey::order(run_no, first_seq).as_slice(), id.as_bytes())?;
-        let digest = twin_digest(facts);
+        let digest = twin_digest(&facts.tool, &facts.input_hash);
         self.tables.runs.insert(RunKey::twin(run_no, &digest, first_seq).as_slice(), &[][..])?;
         self.state.hash_index.insert(idempotency_entry(namespace, call), first_seq);
         if let Some(key) = &facts.operation_key {
@@ -361,15 +361,6 @@ impl Batch<'_, '_> {
 pub(crate) fn idempotency_entry(namespace: &Namespace, call: &CallRef) -> Key {
     let key = IdempotencyKey::of(namespace, call);
     Key::new(Kind::IdempotencyKey, key.as_bytes())
-}
-
-/// What two calls that do the same share.
-pub(crate) fn twin_digest(facts: &recibo_core::event::Facts) -> [u8; 8] {
-    twin_digest_of(facts.tool.as_str(), facts.input_hash.as_bytes())
-}
-
-pub(crate) fn twin_digest_of(tool: &str, input_hash: &[u8; 32]) -> [u8; 8] {
-    first_eight(sha256(&[input_hash, tool.as_bytes()]))
 }
 
 /// A filter value for the claim or the one-shot that opened an attempt.

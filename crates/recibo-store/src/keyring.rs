@@ -46,9 +46,9 @@ impl Keyring {
         scopes.insert(scope.scope_id.clone(), Arc::new(scope));
     }
 
-    /// Forgets a key; it is wiped as soon as no signature under way uses it.
-    pub(crate) fn remove(&self, scope_id: &ScopeId) {
-        self.0.write().expect("no holder panics").remove(scope_id);
+    /// Forgets a key, if it is there; it is wiped as soon as no signature under way uses it.
+    pub(crate) fn remove(&self, scope_id: &ScopeId) -> bool {
+        self.0.write().expect("no holder panics").remove(scope_id).is_some()
     }
 
     /// Scopes whose time is over, in the order in which it ended: the log must not depend on

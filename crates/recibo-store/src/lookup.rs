@@ -2,13 +2,16 @@
 
 use recibo_core::call::{Attempt, Call, Tip};
 use recibo_core::event::Body;
-use recibo_core::id::{CallRef, Namespace, RunId};
+use recibo_core::hash::{InputHash, sha256};
+use recibo_core::id::{CallRef, Namespace, RunId, ToolName};
 use recibo_core::plan::KnownCall;
 use recibo_core::receipt::IdempotencyKey;
 use recibo_core::record::Record;
+use recibo_core::status::CallState;
 use recibo_core::time::Time;
 use redb::ReadableTable;
 
+use crate::answer::Twin;
 use crate::codec::{AttemptRow, StoredEvent, TipRow, decode_event};
 use crate::error::StorageError;
 use crate::tables::{RunKey, under};
@@ -17,6 +20,10 @@ pub(crate) trait ByBytes: ReadableTable<&'static [u8], &'static [u8]> {}
 impl<T: ReadableTable<&'static [u8], &'static [u8]>> ByBytes for T {}
 pub(crate) trait BySeq: ReadableTable<u64, &'static [u8]> {}
 impl<T: ReadableTable<u64, &'static [u8]>> BySeq for T {}
+
+/// Other calls of the same run, tool and input that are looked at for a twin: the newest ones.
+/// More would let one run slow down the writer.
+const TWINS_MAX: usize = 64;
 
 /// The tables that point reads need.
 pub(crate) struct Lookup<'a, B: ByBytes, N: BySeq> {
@@ -101,6 +108,41 @@ impl<B: ByBytes, N: BySeq> Lookup<'_, B, N> {
         Ok(numbers)
     }
 
+    /// The newest other call of the run with the same tool and input that is done, under way
+    /// or unknown.
+    pub(crate) fn twin(
+        &self,
+        run_no: u64,
+        of: &CallRef,
+        tool: &ToolName,
+        input_hash: &InputHash,
+        now: Time,
+    ) -> Result<Option<Twin>, StorageError> {
+        let digest = twin_digest(tool, input_hash);
+        let from = RunKey::twin(run_no, &digest, 0);
+        let to = RunKey::twin(run_no, &digest, u64::MAX);
+        for row in self.runs.range(from.as_slice()..=to.as_slice())?.rev().take(TWINS_MAX) {
+            let (key, _) = row?;
+            let first_seq = RunKey::first_seq_of(key.value())
+                .ok_or(StorageError::Inconsistent("a twin key is short"))?;
+            let first = self.event(first_seq)?;
+            let Some((call, _)) = first.body.call() else { continue };
+            let facts = first.body.facts();
+            let is_same = facts.is_some_and(|f| f.tool == *tool && f.input_hash == *input_hash);
+            if call == of || !is_same {
+                continue;
+            }
+            let Some(tip) = self.tip(run_no, call.tool_call_id.as_str())? else { continue };
+            let state = tip.state(now);
+            if matches!(state, CallState::Ok | CallState::InFlight | CallState::Unknown) {
+                let attempt = tip.ok_attempt.unwrap_or(tip.newest.number);
+                let tool_call_id = call.tool_call_id.clone();
+                return Ok(Some(Twin { tool_call_id, attempt, state }));
+            }
+        }
+        Ok(None)
+    }
+
     /// One attempt before the newest.
     pub(crate) fn older(
         &self,
@@ -173,7 +215,10 @@ impl<B: ByBytes, N: BySeq> Lookup<'_, B, N> {
         for mark in &attempt.outcomes {
             outcomes.push(self.event(mark.seq)?.body);
         }
-        build_record(namespace, recorded_at, attempt, (opening.at, &opening.body), &outcomes, now)
+        let settling = attempt.settled.map(|settled| self.event(settled.seq)).transpose()?;
+        let settling = settling.as_ref().map(|event| &event.body);
+        let opening = (opening.at, &opening.body);
+        build_record(namespace, recorded_at, attempt, opening, &outcomes, settling, now)
     }
 }
 
@@ -183,6 +228,7 @@ pub(crate) fn build_record(
     attempt: &Attempt,
     opening: (Time, &Body),
     outcomes: &[Body],
+    settling: Option<&Body>,
     now: Time,
 ) -> Result<Record, StorageError> {
     let (call, _) = opening.1.call().ok_or(StorageError::Inconsistent("an attempt opens oddly"))?;
@@ -190,11 +236,19 @@ pub(crate) fn build_record(
         return Err(StorageError::Inconsistent("an attempt opens oddly"));
     }
     let key = IdempotencyKey::of(namespace, call);
-    Ok(Record::build(key, recorded_at, attempt, opening, outcomes, now))
+    Ok(Record::build(key, recorded_at, attempt, opening, outcomes, settling, now))
 }
 
 pub(crate) fn number(bytes: &[u8]) -> Result<u64, StorageError> {
     let bytes =
         bytes.try_into().map_err(|_| StorageError::Inconsistent("a number is no number"))?;
     Ok(u64::from_be_bytes(bytes))
+}
+
+/// What two calls that do the same share.
+pub(crate) fn twin_digest(tool: &ToolName, input_hash: &InputHash) -> [u8; 8] {
+    let hash = sha256(&[input_hash.as_bytes(), tool.as_str().as_bytes()]);
+    let mut digest = [0; 8];
+    digest.copy_from_slice(&hash[..8]);
+    digest
 }

@@ -18,20 +18,15 @@ use zeroize::Zeroizing;
 
 use crate::answer::{CheckedAnswer, ClaimAnswer, OpenedScope, RecordAnswer, Twin};
 use crate::api_key::{ApiKeyDraft, ApiKeyInfo};
-use crate::batch::{Batch, claim_origin, shot_origin, twin_digest_of};
+use crate::batch::{Batch, claim_origin, shot_origin};
 use crate::codec::{ApiKeyRow, ScopeRow};
 use crate::error::StorageError;
 use crate::etag;
 use crate::keyring::LiveScope;
 use crate::lookup::{Found, build_record};
 use crate::scope_id;
-use crate::tables::RunKey;
 
 type Served<T> = Result<Result<T, Refusal>, StorageError>;
-
-/// Other calls of the same run, tool and input that are looked at for a twin: the newest ones.
-/// More would let one run slow down the writer.
-const TWINS_MAX: usize = 64;
 
 /// Ends of leases, and of scopes, that one tick appends.
 const TICK_MAX: usize = 1024;
@@ -65,8 +60,8 @@ impl Batch<'_, '_> {
         Ok(OpenedScope { scope_id, label, opened_at: now, expires_at })
     }
 
-    /// Wipes a scope's key. Closing again, or closing what an earlier process opened, changes
-    /// nothing more. Answers whether the namespace has such a scope.
+    /// Wipes a scope's key. Closing again, or closing what an earlier process opened and took
+    /// with it, appends nothing. Answers whether the namespace has such a scope.
     pub(crate) fn close_scope(
         &mut self,
         namespace: &Namespace,
@@ -74,8 +69,7 @@ impl Batch<'_, '_> {
         end: ScopeEnd,
     ) -> Result<bool, StorageError> {
         let Some(mut row) = self.scope_row(namespace, scope_id)? else { return Ok(false) };
-        self.state.keyring.remove(scope_id);
-        if row.closed_seq.is_none() {
+        if self.state.keyring.remove(scope_id) {
             let body = Body::ScopeClosed { scope_id: scope_id.clone(), end };
             row.closed_seq = Some(self.append(namespace, None, body)?);
             self.tables.scopes.insert(scope_id.as_str().as_bytes(), row.encode().as_slice())?;
@@ -224,50 +218,25 @@ impl Batch<'_, '_> {
         Ok(Some(Holder { decision: known.decision(&self.moment), call: holder }))
     }
 
-    /// The newest other call of the run with the same tool and input that is done, under way
-    /// or unknown.
+    /// The newest other call of the run that does the same.
     fn twin(
         &self,
         namespace: &Namespace,
         claim: &Claim,
         found: Option<&Found>,
     ) -> Result<Option<Twin>, StorageError> {
-        let Some(namespace_no) = self.namespace_no(namespace) else { return Ok(None) };
         let lookup = self.tables.lookup();
-        let run_no = match found {
-            Some(found) => found.run_no,
-            None => match lookup.run_no(namespace_no, &claim.call.run_id)? {
-                Some(run_no) => run_no,
-                None => return Ok(None),
-            },
+        let run_no = match (found, self.namespace_no(namespace)) {
+            (Some(found), _) => Some(found.run_no),
+            (None, Some(no)) => lookup.run_no(no, &claim.call.run_id)?,
+            (None, None) => None,
         };
-        let digest = twin_digest_of(claim.tool.as_str(), claim.input_hash.as_bytes());
-        let from = RunKey::twin(run_no, &digest, 0);
-        let to = RunKey::twin(run_no, &digest, u64::MAX);
-        for row in self.tables.runs.range(from.as_slice()..=to.as_slice())?.rev().take(TWINS_MAX) {
-            let (key, _) = row?;
-            let first_seq = RunKey::first_seq_of(key.value())
-                .ok_or(StorageError::Inconsistent("a twin key is short"))?;
-            let first = lookup.event(first_seq)?;
-            let Some((call, _)) = first.body.call() else { continue };
-            let is_same = first
-                .body
-                .facts()
-                .is_some_and(|f| f.tool == claim.tool && f.input_hash == claim.input_hash);
-            if *call == claim.call || !is_same {
-                continue;
+        match run_no {
+            Some(run_no) => {
+                lookup.twin(run_no, &claim.call, &claim.tool, &claim.input_hash, self.now())
             }
-            let Some(tip) = lookup.tip(run_no, call.tool_call_id.as_str())? else { continue };
-            let state = tip.state(self.now());
-            if matches!(state, CallState::Ok | CallState::InFlight | CallState::Unknown) {
-                return Ok(Some(Twin {
-                    tool_call_id: call.tool_call_id.clone(),
-                    attempt: tip.ok_attempt.unwrap_or(tip.newest.number),
-                    state,
-                }));
-            }
+            None => Ok(None),
         }
-        Ok(None)
     }
 
     pub(crate) fn report(
@@ -326,9 +295,12 @@ impl Batch<'_, '_> {
         let attempt = after
             .attempt(report.attempt)
             .ok_or(StorageError::Inconsistent("an attempt is missing"))?;
-        let opening = (opening.at, &opening.body);
+        let lookup = self.tables.lookup();
+        let settling = attempt.settled.map(|settled| lookup.event(settled.seq)).transpose()?;
+        let settling = settling.as_ref().map(|event| &event.body);
+        let (opening, recorded_at) = ((opening.at, &opening.body), after.tip.recorded_at);
         let record =
-            build_record(namespace, after.tip.recorded_at, attempt, opening, &outcomes, now)?;
+            build_record(namespace, recorded_at, attempt, opening, &outcomes, settling, now)?;
         self.carry_out(namespace, Some(&found), reported.plan)?;
         Ok(Ok(RecordAnswer { record: Box::new(record), replayed: reported.replayed }))
     }
@@ -379,7 +351,15 @@ impl Batch<'_, '_> {
                 let body = body.ok_or(StorageError::Inconsistent("a plan without its record"))?;
                 let outcomes = std::slice::from_ref(body);
                 let attempt = &after.tip.newest;
-                build_record(namespace, after.tip.recorded_at, attempt, (now, body), outcomes, now)?
+                build_record(
+                    namespace,
+                    after.tip.recorded_at,
+                    attempt,
+                    (now, body),
+                    outcomes,
+                    None,
+                    now,
+                )?
             }
             (None, Some(found)) => {
                 let tip = &found.known.call.tip;

@@ -18,6 +18,7 @@ use redb::{Database, ReadOnlyTable, ReadTransaction};
 
 pub use pages::{CallFilter, CallPage, ReceiptLine, RunSummary};
 
+use crate::answer::Twin;
 use crate::clock::LedgerClock;
 use crate::codec::{
     Head, NamespaceRow, ScopeRow, StoredEvent, decode_event, leaf_of, namespace_of,
@@ -67,6 +68,13 @@ pub struct CallView {
     pub decision: Decision,
 }
 
+impl CallView {
+    /// Number of the call's first event, which is its place in ledger order.
+    pub fn first_seq(&self) -> u64 {
+        self.records.first().map_or(self.version, |first| first.started_seq)
+    }
+}
+
 /// What the table says of a call, and what it rests on.
 #[derive(Clone, Debug)]
 pub struct DecisionView {
@@ -78,6 +86,9 @@ pub struct DecisionView {
     pub record: Option<Box<Record>>,
     /// Where the call stands; `None` for an absent call.
     pub etag: Option<String>,
+    /// The newest other call of the run that does the same; `None` for an absent call, of
+    /// which nobody knows what it does.
+    pub twin: Option<Twin>,
 }
 
 /// Whether a scope's key lives.
@@ -252,7 +263,13 @@ impl Snapshot {
         let idempotency_key = IdempotencyKey::of(namespace, call);
         let Some(found) = self.find(namespace, call)? else {
             let decision = recibo_core::decision::decide(None, &self.moment);
-            return Ok(DecisionView { decision, idempotency_key, record: None, etag: None });
+            return Ok(DecisionView {
+                decision,
+                idempotency_key,
+                record: None,
+                etag: None,
+                twin: None,
+            });
         };
         let tip = &found.known.call.tip;
         let attempt = self.lookup().deciding(found.run_no, call.tool_call_id.as_str(), tip)?;
@@ -261,6 +278,13 @@ impl Snapshot {
             idempotency_key,
             record: Some(Box::new(self.record(namespace, tip.recorded_at, &attempt)?)),
             etag: Some(etag::of(tip, self.now())),
+            twin: self.lookup().twin(
+                found.run_no,
+                call,
+                &found.known.facts.tool,
+                &found.known.facts.input_hash,
+                self.now(),
+            )?,
         })
     }
 

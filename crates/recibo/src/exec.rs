@@ -26,7 +26,7 @@ use crate::ledger::{IfMissing, Ledger, find};
 use crate::timeline::list::shell;
 use crate::timeline::{Verdict, advice};
 
-use child::{End, Job};
+use child::{End, Job, OUTPUT_BYTES_MAX};
 use claim::{Grant, Permission, Wish};
 use classify::Rules;
 use signals::Signals;
@@ -62,7 +62,8 @@ pub struct Args {
     /// [default: the command line as an array of strings]
     #[arg(long, value_name = "JSON")]
     input: Option<String>,
-    /// Exit codes of the command that mean success
+    /// Exit codes of the command that mean success; one that is named nowhere means that
+    /// nobody knows whether it took effect
     #[arg(long, value_name = "N,..", value_delimiter = ',', default_value = "0")]
     ok_exit: Vec<u8>,
     /// Exit codes that mean: it certainly had no effect and may be tried again
@@ -81,7 +82,8 @@ pub struct Args {
     pub target: Target,
     /// The command and its arguments. It gets RECIBO_IDEMPOTENCY_KEY, RECIBO_RUN_ID,
     /// RECIBO_TOOL_CALL_ID and RECIBO_ATTEMPT, and this process's stdin unless that is a
-    /// terminal
+    /// terminal. Its stdout is printed once it has ended, and hashed, byte for byte; of more
+    /// than 64 MiB the rest is dropped
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
@@ -99,7 +101,6 @@ pub async fn run(args: Args) -> Result<Done, Failure> {
         ok: args.ok_exit.clone(),
         retryable: args.retryable_exit.clone(),
         terminal: args.terminal_exit.clone(),
-        effect: args.effect,
     };
     rules.check()?;
     let wish = wish(&args)?;
@@ -170,11 +171,22 @@ async fn act(
         tell(&format!("cannot run {}: {why}", args.command[0].display()));
     }
     let class = rules.classify(&ran.end);
-    // The text as the model will see it: what is hashed is what is printed.
-    let output = String::from_utf8_lossy(&ran.output).into_owned();
-    let outcome = report::Outcome { class: &class, duration_ms: ran.duration_ms, output: &output };
+    if ran.output.dropped_bytes > 0 {
+        tell(&format!(
+            "the output is longer than {OUTPUT_BYTES_MAX} bytes: the last {} are dropped",
+            ran.output.dropped_bytes
+        ));
+    }
+    // The text as the model will see it: a result is text, a command may write any bytes.
+    let outcome = report::Outcome {
+        class: &class,
+        duration_ms: ran.duration_ms,
+        output: &ran.output.bytes,
+        dropped_bytes: ran.output.dropped_bytes,
+    };
     let recorded = report::send(ledger, &args.target, wish, &grant, &outcome).await;
-    print(&output, recorded.as_ref().ok().and_then(|answer| answer.receipt_line.as_deref()));
+    let receipt_line = recorded.as_ref().ok().and_then(|answer| answer.receipt_line.as_deref());
+    print(&ran.output.bytes, receipt_line);
     let answer = recorded?;
     if let Some(class_word) = &class.error_class {
         let status = class.status.as_str();
@@ -209,11 +221,11 @@ fn tell(text: &str) {
     let _ = writeln!(anstream::stderr(), "recibo: {text}");
 }
 
-fn print(output: &str, receipt_line: Option<&str>) {
+fn print(output: &[u8], receipt_line: Option<&str>) {
     let mut stdout = std::io::stdout().lock();
     // Whoever closed the pipe has read enough; the outcome is recorded in any case.
-    let _ = stdout.write_all(output.as_bytes());
-    if !output.is_empty() && !output.ends_with('\n') {
+    let _ = stdout.write_all(output);
+    if !output.is_empty() && !output.ends_with(b"\n") {
         let _ = stdout.write_all(b"\n");
     }
     if let Some(line) = receipt_line {

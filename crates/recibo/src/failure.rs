@@ -18,7 +18,7 @@ pub enum Failure {
         /// The problem document.
         body: String,
     },
-    /// No answer came. Whether the request arrived is not known.
+    /// No answer of the ledger came. Whether the request arrived is not known.
     Unreachable {
         /// What happened.
         detail: String,
@@ -68,10 +68,17 @@ impl Failure {
         Self::WithCode { exit_code, failure: Box::new(self) }
     }
 
-    /// Reads a body that came with an error status.
+    /// Reads a body that came with an error status. A proxy that finds no service answers for
+    /// it (502, 503, 504); that is no answer of the ledger.
     pub fn from_answer(status: u16, body: String) -> Self {
         match serde_json::from_str::<Problem>(&body) {
             Ok(problem) => Self::Refused { problem: Box::new(problem), body },
+            Err(_) if matches!(status, 502..=504) => Self::Unreachable {
+                detail: format!(
+                    "something else answers for the service, with HTTP status {status}"
+                ),
+                advice: "see whether the service runs behind its proxy".into(),
+            },
             Err(_) => Self::Here {
                 detail: format!("the answer has HTTP status {status} and is no problem document"),
                 advice: Some("is this address the service's? A proxy may stand before it".into()),
@@ -99,10 +106,7 @@ impl Failure {
         match self {
             Self::Unreachable { .. } => true,
             Self::WithCode { failure, .. } => failure.is_passing(),
-            _ => matches!(
-                self.code(),
-                Some(Code::Overloaded | Code::RateLimited | Code::LedgerStopped)
-            ),
+            _ => matches!(self.code(), Some(Code::Overloaded | Code::LedgerStopped)),
         }
     }
 
@@ -191,10 +195,7 @@ fn advice(code: Code) -> &'static str {
         }
         Code::Forbidden => "use an API key whose role permits this",
         Code::LeaseTokenWrong => "report with the lease token that came with the grant",
-        Code::NotFound
-        | Code::MethodNotAllowed
-        | Code::NotAcceptable
-        | Code::UnsupportedMediaType => {
+        Code::NotFound | Code::MethodNotAllowed | Code::UnsupportedMediaType => {
             "the service may be of another version: compare `recibo --version` with /v1/config"
         }
         Code::RunNotFound | Code::CallNotFound | Code::AttemptNotFound => {
@@ -232,7 +233,7 @@ fn advice(code: Code) -> &'static str {
         }
         Code::OperationKeyMismatch => "give the operation key of the first attempt",
         Code::SecretDetected => "take the credential out of the ids, names and labels",
-        Code::RateLimited | Code::Overloaded => "try again in a moment",
+        Code::Overloaded => "try again in a moment",
         Code::LedgerStopped => "restart the service; its log says why it stopped",
         Code::Internal => "the service's log says more",
     }
@@ -261,9 +262,29 @@ mod tests {
 
     #[test]
     fn other_failures_are_problem_documents_too() {
-        let failure = Failure::from_answer(502, "<html>".into());
+        let failure = Failure::from_answer(500, "<html>".into());
         let json: serde_json::Value = serde_json::from_str(&failure.to_json()).unwrap();
         assert_eq!(json["code"], "command_failed");
         assert_eq!(Failure::usage("no").exit_code(), 2);
+    }
+
+    #[test]
+    fn only_what_may_fare_better_in_a_moment_is_passing() {
+        let problem = |code| Problem::new(code, "why").to_json();
+        for (status, body, is_passing) in [
+            (502, "<html>".to_owned(), true),
+            (503, String::new(), true),
+            (504, "{}".to_owned(), true),
+            (500, "<html>".to_owned(), false),
+            (404, "<html>".to_owned(), false),
+            (503, problem(Code::Overloaded), true),
+            (503, problem(Code::LedgerStopped), true),
+            (500, problem(Code::Internal), false),
+            (409, problem(Code::LeaseLive), false),
+        ] {
+            let failure = Failure::from_answer(status, body.clone());
+            assert_eq!(failure.is_passing(), is_passing, "{status} {body}");
+            assert_eq!(failure.with_exit_code(32).is_passing(), is_passing, "{status} {body}");
+        }
     }
 }

@@ -1,13 +1,6 @@
 //! Calls, pages of calls, runs and batches.
 
-use recibo_core::call::Tip;
 use recibo_core::decision::Decision;
-use recibo_core::event::Facts;
-use recibo_core::id::CallRef;
-use recibo_core::receipt::IdempotencyKey;
-use recibo_core::record::Record as CoreRecord;
-use recibo_core::status::CallState;
-use recibo_core::time::Time;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -43,32 +36,6 @@ pub struct Call {
     pub attempts: Vec<Record>,
     /// The seq of the call's last event.
     pub version: u64,
-}
-
-impl Call {
-    /// A call of the core as it is shown. `records` are all its attempts, in order.
-    pub fn from_core(
-        call: &CallRef,
-        key: &IdempotencyKey,
-        facts: &Facts,
-        tip: &Tip,
-        records: &[CoreRecord],
-        now: Time,
-    ) -> Self {
-        Self {
-            run_id: call.run_id.to_string(),
-            tool_call_id: call.tool_call_id.to_string(),
-            tool: facts.tool.to_string(),
-            effect: Word(facts.terms.effect),
-            state: Word(tip.state(now)),
-            conflict: tip.conflict,
-            idempotency_key: key.to_string(),
-            operation_key: facts.operation_key.as_ref().map(ToString::to_string),
-            input_hash: Some(facts.input_hash.to_string()),
-            attempts: records.iter().map(Record::from_core).collect(),
-            version: tip.version,
-        }
-    }
 }
 
 /// A call and what to do about it: answer to a status check, a resolution, and to the search
@@ -160,22 +127,6 @@ pub struct ByState {
     pub terminal: u64,
     /// Given up by an operator.
     pub abandoned: u64,
-}
-
-impl ByState {
-    /// Counts one call; an absent one is no call.
-    pub fn add(&mut self, state: CallState) {
-        let count = match state {
-            CallState::Absent => return,
-            CallState::InFlight => &mut self.in_flight,
-            CallState::Unknown => &mut self.unknown,
-            CallState::Retryable => &mut self.retryable,
-            CallState::Ok => &mut self.ok,
-            CallState::Terminal => &mut self.terminal,
-            CallState::Abandoned => &mut self.abandoned,
-        };
-        *count += 1;
-    }
 }
 
 /// Answer to a batch: one result per item, in order.

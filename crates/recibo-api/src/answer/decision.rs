@@ -2,16 +2,13 @@
 
 use std::fmt;
 
-use recibo_core::call::Tip;
 use recibo_core::decision::Decision;
 use recibo_core::effect::Effect;
 use recibo_core::hash::InputHash;
 use recibo_core::id::CallRef;
-use recibo_core::plan::Claim;
 use recibo_core::receipt::IdempotencyKey;
 use recibo_core::record::Record as CoreRecord;
-use recibo_core::status::{CallState, DecisionKind, Reason};
-use recibo_core::time::Time;
+use recibo_core::status::DecisionKind;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -21,12 +18,6 @@ use crate::word::{CallStateWord, DecisionKindWord, ReasonWord, Timestamp, Word};
 
 const LOST_RESULT_HINT: &str = "the ledger holds no results; if this one was lost, read again \
      under a new tool_call_id";
-
-/// The attempt whose record goes with a decision: the ok one, the open one, else the newest.
-pub fn deciding_attempt(tip: &Tip) -> u32 {
-    // An open attempt is always the newest.
-    tip.ok_attempt.unwrap_or(tip.newest.number)
-}
 
 /// Answer to a claim.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -116,41 +107,6 @@ pub struct Twin {
     pub state: CallStateWord,
 }
 
-impl Granted {
-    /// A grant as it is shown. `now` says how much of the lease is left.
-    #[expect(clippy::too_many_arguments, reason = "each is one member of the answer")]
-    pub fn from_core(
-        claim: &Claim,
-        key: &IdempotencyKey,
-        reason: Reason,
-        attempt: u32,
-        started_at: Time,
-        (lease_token, lease_expires_at): (String, Time),
-        now: Time,
-        replayed: bool,
-        twin: Option<Twin>,
-    ) -> Self {
-        Self {
-            decision: Word(DecisionKind::Proceed),
-            reason: Word(reason),
-            run_id: claim.call.run_id.to_string(),
-            tool_call_id: claim.call.tool_call_id.to_string(),
-            attempt,
-            state: Word(CallState::InFlight),
-            idempotency_key: key.to_string(),
-            input_hash: claim.input_hash.to_string(),
-            started_at: Timestamp(started_at),
-            lease: Lease {
-                token: lease_token,
-                duration_ms: lease_expires_at.ms_since(now),
-                expires_at: Timestamp(lease_expires_at),
-            },
-            replayed,
-            twin,
-        }
-    }
-}
-
 /// What to do about a call. Never permission.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct DecisionAnswer {
@@ -195,8 +151,8 @@ pub struct DecisionAnswer {
 }
 
 impl DecisionAnswer {
-    /// A decision as it is shown. `record` is the one of [`deciding_attempt`]; `input_hash`
-    /// is what a claim named, for a call that has no record.
+    /// A decision as it is shown. `record` is the attempt's that
+    /// decides; `input_hash` is what a claim named, for a call that has no record.
     pub fn from_core(
         call: &CallRef,
         key: &IdempotencyKey,

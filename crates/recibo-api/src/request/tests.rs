@@ -220,6 +220,8 @@ fn labels_are_masked_or_refused() {
         ]
     );
     assert!(masked.redacted);
+    let turned = format!("{{\"a\":\"b\",\"{KEY}Z\":\"x\",\"{KEY}\":\"{KEY}\"}}");
+    assert_eq!(claim(&[("labels", &turned)]).unwrap().labels, masked.labels);
     assert_eq!(refuse_claim(&masked, SecretPolicy::Mask), Ok(()));
     let refused = refuse_claim(&masked, SecretPolicy::Refuse).unwrap_err();
     assert_eq!(refused.code, Code::SecretDetected);

@@ -1,11 +1,14 @@
 //! Pages of all calls of the namespace.
 
+use std::sync::Arc;
+
 use axum::extract::State;
+use axum::http::HeaderMap;
 use recibo_api::Action;
-use recibo_api::answer::Page;
+use recibo_api::answer::{Call, Page};
 use recibo_api::page::{self, Listing};
 use recibo_core::status::CallState;
-use recibo_store::CallFilter;
+use recibo_store::{CallFilter, Snapshot};
 
 use crate::answer::{self, Answer};
 use crate::app::App;
@@ -13,6 +16,7 @@ use crate::caller::Caller;
 use crate::failure::Failure;
 use crate::problems::problems;
 use crate::query::{Query, refused};
+use crate::rows;
 use crate::show;
 
 problems!(Problems: KEYED; InvalidPageToken);
@@ -23,6 +27,9 @@ const NOT_YET: [&str; 7] =
     ["tool", "status", "error_class", "input_hash", "operation_key", "since", "until"];
 
 /// List calls, each at its first event
+///
+/// With `Accept: application/x-ndjson` all rows come, one a line, and then
+/// `{"_end": true, "count": n, "last_seq": n}`.
 #[utoipa::path(
     get, path = "/v1/calls", operation_id = "list_calls", tag = "calls",
     params(
@@ -31,10 +38,20 @@ const NOT_YET: [&str; 7] =
         ("page_size" = Option<u32>, Query, minimum = 1, maximum = 500),
         ("page_token" = Option<String>, Query, description = "From the page before")
     ),
-    responses((status = 200, description = "A page", body = Page), Problems),
+    responses(
+        (status = 200, description = "A page, or all rows", content(
+            (Page = "application/json"), (Call = "application/x-ndjson")
+        )),
+        Problems
+    ),
     security(("api_key" = []))
 )]
-pub(crate) async fn list(State(app): State<App>, caller: Caller, query: Query) -> Answer {
+pub(crate) async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    query: Query,
+    headers: HeaderMap,
+) -> Answer {
     let [tool, status, class, input, key, since, until, state, order, size, token] =
         query.take([
             NOT_YET[0],
@@ -65,6 +82,13 @@ pub(crate) async fn list(State(app): State<App>, caller: Caller, query: Query) -
     let listing = Listing::new("calls", &[("state", state_word), ("order", "asc")]);
     let from = token.map_or(Ok(0), |token| listing.position(&token))?;
     caller.may(Action::Read)?;
+    if rows::are_wanted(&headers) {
+        let filter = CallFilter { state };
+        let fetch = move |snapshot: &Snapshot, from| {
+            Ok(snapshot.calls(&caller.namespace, &filter, from, rows::PAGE_SIZE)?)
+        };
+        return rows::stream(app, from, Arc::new(fetch)).await;
+    }
     app.read(move |snapshot| {
         let page = snapshot.calls(&caller.namespace, &CallFilter { state }, from, size)?;
         Ok(answer::ok(&show::page(&page, &listing)))

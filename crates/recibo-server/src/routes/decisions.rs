@@ -18,6 +18,7 @@ use crate::failure::Failure;
 use crate::path::Ids;
 use crate::problems::problems;
 use crate::query::{Query, refused};
+use crate::show;
 
 problems!(Problems: KEYED, IDS);
 
@@ -50,7 +51,8 @@ pub(crate) async fn get(State(app): State<App>, caller: Caller, ids: Ids, query:
     caller.may(Action::Read)?;
     let view = decided(&app, &caller.namespace, &call, Duration::from_millis(wait_ms)).await?;
     let (key, decision, record) = (view.idempotency_key, view.decision, view.record);
-    let shown = DecisionAnswer::from_core(&call, &key, &decision, record.as_deref(), None, None);
+    let twin = view.twin.map(show::twin);
+    let shown = DecisionAnswer::from_core(&call, &key, &decision, record.as_deref(), None, twin);
     Ok(answer::with_retry_after(answer::ok(&shown), shown.retry_after_ms))
 }
 

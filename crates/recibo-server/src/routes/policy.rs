@@ -21,7 +21,7 @@ problems!(SetProblems: KEYED, BODY, WRITE; SecretDetected);
     security(("api_key" = []))
 )]
 pub(crate) async fn get(State(app): State<App>, caller: Caller, _: NoQuery) -> Answer {
-    caller.may(Action::ReadPolicy)?;
+    caller.may(Action::Read)?;
     app.read(move |snapshot| {
         let (policy, _) = snapshot.policy(&caller.namespace)?;
         Ok(answer::ok(&PolicyBody::from_core(&policy)))

@@ -21,7 +21,15 @@ pub(crate) struct Probe {
     status: &'static str,
 }
 
-const FINE: Probe = Probe { status: "ok" };
+/// Answer of a ledger that serves writes.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Readiness {
+    /// Always `ok`.
+    status: &'static str,
+    /// Whether the wall clock lay more than 24 hours ahead of the last event when the service
+    /// started: either nothing happened for so long, or the clock is wrong.
+    clock_ahead: bool,
+}
 
 /// Whether the process answers
 #[utoipa::path(
@@ -29,17 +37,17 @@ const FINE: Probe = Probe { status: "ok" };
     responses((status = 200, description = "It does", body = Probe), LiveProblems)
 )]
 pub(crate) async fn live(_: NoQuery) -> Answer {
-    Ok(answer::ok(&FINE))
+    Ok(answer::ok(&Probe { status: "ok" }))
 }
 
 /// Whether writes are served
 #[utoipa::path(
     get, path = "/readyz", operation_id = "get_readiness", tag = "service",
-    responses((status = 200, description = "They are", body = Probe), ReadyProblems)
+    responses((status = 200, description = "They are", body = Readiness), ReadyProblems)
 )]
 pub(crate) async fn ready(State(app): State<App>, _: NoQuery) -> Answer {
     if app.store().is_serving() {
-        Ok(answer::ok(&FINE))
+        Ok(answer::ok(&Readiness { status: "ok", clock_ahead: app.store().clock_is_ahead() }))
     } else {
         Err(Failure::new(Code::LedgerStopped, "the ledger takes no writes"))
     }

@@ -1,9 +1,13 @@
 //! Runs: their counts and their calls.
 
+use std::sync::Arc;
+
 use axum::extract::State;
-use recibo_api::answer::{Page, RunSummary};
+use axum::http::HeaderMap;
+use recibo_api::answer::{Call, Page, RunSummary};
 use recibo_api::page::{self, Listing};
 use recibo_api::{Action, Code};
+use recibo_store::Snapshot;
 
 use crate::answer::{self, Answer};
 use crate::app::App;
@@ -12,6 +16,7 @@ use crate::failure::Failure;
 use crate::path::Ids;
 use crate::problems::problems;
 use crate::query::{NoQuery, Query};
+use crate::rows;
 use crate::show;
 
 problems!(GetProblems: KEYED, IDS; RunNotFound);
@@ -35,6 +40,9 @@ pub(crate) async fn get(State(app): State<App>, caller: Caller, ids: Ids, _: NoQ
 }
 
 /// List a run's calls, by first event
+///
+/// With `Accept: application/x-ndjson` all rows come, one a line, and then
+/// `{"_end": true, "count": n, "last_seq": n}`.
 #[utoipa::path(
     get, path = "/v1/runs/{run_id}/calls", operation_id = "list_run_calls", tag = "runs",
     params(
@@ -42,7 +50,12 @@ pub(crate) async fn get(State(app): State<App>, caller: Caller, ids: Ids, _: NoQ
         ("page_size" = Option<u32>, Query, minimum = 1, maximum = 500),
         ("page_token" = Option<String>, Query, description = "From the page before")
     ),
-    responses((status = 200, description = "A page", body = Page), CallsProblems),
+    responses(
+        (status = 200, description = "A page, or all rows", content(
+            (Page = "application/json"), (Call = "application/x-ndjson")
+        )),
+        CallsProblems
+    ),
     security(("api_key" = []))
 )]
 pub(crate) async fn calls(
@@ -50,6 +63,7 @@ pub(crate) async fn calls(
     caller: Caller,
     ids: Ids,
     query: Query,
+    headers: HeaderMap,
 ) -> Answer {
     let run_id = ids.run_id()?;
     let [size, token] = query.take(["page_size", "page_token"])?;
@@ -57,6 +71,13 @@ pub(crate) async fn calls(
     let listing = Listing::new("run_calls", &[("run_id", run_id.as_str())]);
     let from = token.map_or(Ok(0), |token| listing.position(&token))?;
     caller.may(Action::Read)?;
+    if rows::are_wanted(&headers) {
+        let fetch = move |snapshot: &Snapshot, from| {
+            let page = snapshot.run_calls(&caller.namespace, &run_id, from, rows::PAGE_SIZE)?;
+            page.ok_or_else(not_found)
+        };
+        return rows::stream(app, from, Arc::new(fetch)).await;
+    }
     app.read(move |snapshot| {
         let page = snapshot.run_calls(&caller.namespace, &run_id, from, size)?;
         Ok(answer::ok(&show::page(&page.ok_or_else(not_found)?, &listing)))

@@ -3,7 +3,7 @@
 use recibo_api::Role;
 use serde_json::{Value, json};
 
-use crate::harness::{Service, claim_body, ok_body, one_shot_body};
+use crate::harness::{START_MS, Service, claim_body, ok_body, one_shot_body};
 
 #[tokio::test]
 async fn a_scope_is_opened_read_and_closed() {
@@ -299,6 +299,18 @@ async fn probes_and_the_document_need_no_api_key() {
     service.anonymous("GET", "/livez").send().await.expect(200);
     let stopped = service.anonymous("GET", "/readyz").send().await.expect(503);
     assert_eq!(stopped.text("code"), "ledger_stopped");
+}
+
+#[tokio::test]
+async fn a_start_a_day_after_the_last_event_is_shown() {
+    const DAY_MS: u64 = 86_400_000;
+    let mut service = Service::start().await;
+    service.scope().await;
+    for (ms_later, is_ahead) in [(0, false), (DAY_MS, false), (2 * DAY_MS + 1, true)] {
+        service = service.again_at(START_MS + ms_later).await;
+        let reply = service.anonymous("GET", "/readyz").send().await.expect(200);
+        assert_eq!(reply.body(), json!({"status": "ok", "clock_ahead": is_ahead}), "{ms_later}");
+    }
 }
 
 #[tokio::test]

@@ -17,6 +17,8 @@ use tower::ServiceExt;
 
 pub(crate) const START_MS: u64 = 1_789_264_800_000;
 
+const SMALL: Config = Config { cache_bytes: 1 << 20, queue_len_max: 64 };
+
 /// Bytes that differ from draw to draw, the same in every run.
 pub(crate) fn entropy(mut state: u64) -> Entropy {
     Box::new(move |bytes| {
@@ -30,7 +32,8 @@ pub(crate) fn entropy(mut state: u64) -> Entropy {
 /// A disk in memory that can be told to fail or to hang.
 #[derive(Debug, Default)]
 pub(crate) struct Disk {
-    bytes: redb::backends::InMemoryBackend,
+    /// What a restart finds.
+    bytes: Arc<redb::backends::InMemoryBackend>,
     pub(crate) faults: Arc<Faults>,
 }
 
@@ -85,18 +88,37 @@ pub(crate) struct Service {
     pub(crate) router: Router,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) faults: Arc<Faults>,
+    bytes: Arc<redb::backends::InMemoryBackend>,
     keys: BTreeMap<(Role, &'static str), String>,
 }
 
 impl Service {
     pub(crate) async fn start() -> Self {
-        Self::with(Settings::default(), Config { cache_bytes: 1 << 20, queue_len_max: 64 }).await
+        Self::with(Settings::default(), SMALL).await
     }
 
     pub(crate) async fn with(settings: Settings, config: Config) -> Self {
-        let disk = Disk::default();
+        Self::on(Arc::default(), START_MS, settings, config).await
+    }
+
+    /// Stops the ledger and starts it again when the wall clock stands there.
+    pub(crate) async fn again_at(self, wall_ms: u64) -> Self {
+        self.stop_ledger().await;
+        let Self { bytes, app, router, .. } = self;
+        let settings = *app.settings();
+        drop((app, router));
+        Self::on(bytes, wall_ms, settings, SMALL).await
+    }
+
+    async fn on(
+        bytes: Arc<redb::backends::InMemoryBackend>,
+        wall_ms: u64,
+        settings: Settings,
+        config: Config,
+    ) -> Self {
+        let disk = Disk { bytes: bytes.clone(), ..Disk::default() };
         let faults = disk.faults.clone();
-        let clock = Arc::new(ManualClock::at(START_MS));
+        let clock = Arc::new(ManualClock::at(wall_ms));
         let store = Store::on_disk(disk, config, clock.clone(), entropy(1), [7; 32]).unwrap();
         let mut keys = BTreeMap::new();
         let mut draw = entropy(2);
@@ -111,7 +133,7 @@ impl Service {
             }
         }
         let app = App::new(store, settings, entropy(3));
-        Self { router: router(app.clone()), app, clock, faults, keys }
+        Self { router: router(app.clone()), app, clock, faults, bytes, keys }
     }
 
     pub(crate) fn key(&self, role: Role) -> &str {

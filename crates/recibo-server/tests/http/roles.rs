@@ -29,7 +29,7 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("POST", "/v1/receipts", "x....x"),
     ("POST", "/v1/receipts:batch", "x....x"),
     ("POST", "/v1/receipts:verify", "xxxxxx"),
-    ("GET", "/v1/effects/policy", "...x.x"),
+    ("GET", "/v1/effects/policy", "xxxxxx"),
     ("PUT", "/v1/effects/policy", "...x.x"),
     ("GET", "/v1/config", "xxxxxx"),
     ("POST", "/v1/api-keys", ".....x"),

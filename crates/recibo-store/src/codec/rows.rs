@@ -90,7 +90,8 @@ struct StoredAttempt {
     lease_after_ms: Option<u64>,
     lease_expired: bool,
     outcomes: Vec<StoredMark>,
-    settled: Option<(u8, Option<u8>)>,
+    /// Who, as what, and by which event.
+    settled: Option<(u8, Option<u8>, u64)>,
 }
 
 #[derive(Encode, Decode)]
@@ -184,7 +185,7 @@ impl StoredAttempt {
                 .collect(),
             settled: attempt.settled.map(|settled| {
                 let status = settled.status.map(|status| index_of(OutcomeStatus::ALL, &status));
-                (index_of(SettledBy::ALL, &settled.by), status)
+                (index_of(SettledBy::ALL, &settled.by), status, settled.seq - first_seq)
             }),
         }
     }
@@ -204,7 +205,8 @@ impl StoredAttempt {
             .collect::<Option<Vec<_>>>()?;
         let settled = match self.settled {
             None => None,
-            Some((by, status)) => Some(Settled {
+            Some((by, status, seq_after)) => Some(Settled {
+                seq: first_seq + seq_after,
                 by: at_index(SettledBy::ALL, by)?,
                 status: match status {
                     Some(status) => Some(at_index(OutcomeStatus::ALL, status)?),

@@ -2,6 +2,7 @@
 
 use recibo_api::Role;
 use recibo_api::answer::ApiKeyList;
+use recibo_core::id::Namespace;
 use serde_json::json;
 
 use super::{Done, now};
@@ -25,10 +26,10 @@ enum Action {
         #[arg(long, value_parser = role)]
         role: Role,
         /// The namespace that the key is bound to
-        #[arg(long)]
-        namespace: String,
+        #[arg(long, value_parser = namespace)]
+        namespace: Namespace,
         /// How long it is good, e.g. 90d [default: for ever]
-        #[arg(long, value_name = "DURATION", value_parser = duration::parse_ms)]
+        #[arg(long, value_name = "DURATION", value_parser = expiry)]
         expires: Option<u64>,
         #[command(flatten)]
         common: Common,
@@ -45,6 +46,17 @@ enum Action {
         #[command(flatten)]
         common: Common,
     },
+}
+
+fn namespace(text: &str) -> Result<Namespace, String> {
+    Namespace::parse(text).map_err(|error| error.to_string())
+}
+
+fn expiry(text: &str) -> Result<u64, String> {
+    match duration::parse_ms(text)? {
+        0 => Err("a key that is never good is of no use".into()),
+        ms => Ok(ms),
+    }
 }
 
 fn role(text: &str) -> Result<Role, String> {
@@ -80,7 +92,7 @@ pub async fn run(args: Args) -> Result<Done, Failure> {
 async fn act(ledger: &Ledger, args: &Args) -> Result<Done, Failure> {
     match &args.action {
         Action::Create { role, namespace, expires, .. } => {
-            let mut body = json!({"role": role.as_str(), "namespace": namespace});
+            let mut body = json!({"role": role.as_str(), "namespace": namespace.as_str()});
             if let Some(ms) = expires {
                 body["expires_ms"] = json!(ms);
             }

@@ -88,22 +88,22 @@ fn body(args: &VerifyArgs) -> Result<String, Failure> {
         }
     }
     if let Some(file) = &args.input_file {
-        let arguments = input::from_text(text(file)?.trim_end());
+        let arguments = String::from_utf8(bytes(file)?)
+            .map_err(|_| Failure::said(format!("{}: is not UTF-8", file.display())))?;
+        let arguments = input::from_text(arguments.trim_end());
         let hash = InputHash::of_json(arguments.as_bytes())
             .map_err(|error| Failure::said(format!("{}: {error}", file.display())))?;
         body["input_hash"] = json!(hash.to_string());
     }
     if let Some(file) = &args.output_file {
-        body["output_hash"] = json!(OutputHash::of_text(&text(file)?).to_string());
+        body["output_hash"] = json!(OutputHash::of_bytes(&bytes(file)?).to_string());
     }
     Ok(body.to_string())
 }
 
-fn text(file: &Path) -> Result<String, Failure> {
-    let bytes = std::fs::read(file)
-        .map_err(|error| Failure::said(format!("cannot read {}: {error}", file.display())))?;
-    // As `exec` reads what a command prints.
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+fn bytes(file: &Path) -> Result<Vec<u8>, Failure> {
+    std::fs::read(file)
+        .map_err(|error| Failure::said(format!("cannot read {}: {error}", file.display())))
 }
 
 fn in_words(answer: &VerifyAnswer) -> String {

@@ -21,6 +21,10 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// How long the pieces of a killed group may take to fall.
 const FALL: Duration = Duration::from_secs(2);
 
+/// Bytes of stdout that are kept: far more than a model reads, and little enough to hold. The
+/// rest is read, so that the command can go on, and dropped.
+pub const OUTPUT_BYTES_MAX: usize = 64 << 20;
+
 /// How a command ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
@@ -59,16 +63,32 @@ pub struct Ran {
     /// How it ended.
     pub end: End,
     /// What it wrote to stdout.
-    pub output: Vec<u8>,
+    pub output: Output,
     /// How long it ran.
     pub duration_ms: u64,
+}
+
+/// What a command wrote to stdout.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Output {
+    /// The beginning, at most [`OUTPUT_BYTES_MAX`].
+    pub bytes: Vec<u8>,
+    /// How much came after it.
+    pub dropped_bytes: u64,
+}
+
+impl Output {
+    fn cut(&mut self, bytes_max: usize) {
+        self.dropped_bytes += self.bytes.len().saturating_sub(bytes_max) as u64;
+        self.bytes.truncate(bytes_max);
+    }
 }
 
 impl Job<'_> {
     /// Runs the command. It is over once the process has ended and nothing holds its stdout
     /// any more: until then something of it may still take effect.
     pub async fn run(&self, signals: &mut Signals) -> Ran {
-        let not_run = |end| Ran { end, output: Vec::new(), duration_ms: 0 };
+        let not_run = |end| Ran { end, output: Output::default(), duration_ms: 0 };
         if signals.has_come().await {
             return not_run(End::NotBegun);
         }
@@ -107,7 +127,8 @@ impl Job<'_> {
         let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
         let group = group.expect("a process that was not waited for has an id");
         let stdout = child.stdout.take().expect("stdout is a pipe");
-        Ok(Running { child, group, stdout, output: Vec::new(), status: None, is_read: false })
+        let output = Output::default();
+        Ok(Running { child, group, stdout, output, status: None, is_read: false })
     }
 }
 
@@ -115,7 +136,7 @@ struct Running {
     child: Child,
     group: Pid,
     stdout: ChildStdout,
-    output: Vec<u8>,
+    output: Output,
     status: Option<std::io::Result<ExitStatus>>,
     is_read: bool,
 }
@@ -162,7 +183,8 @@ impl Running {
         let has_ended = self.status.is_some();
         tokio::select! {
             status = self.child.wait(), if !has_ended => self.status = Some(status),
-            n = self.stdout.read_buf(&mut self.output), if !self.is_read => {
+            n = self.stdout.read_buf(&mut self.output.bytes), if !self.is_read => {
+                self.output.cut(OUTPUT_BYTES_MAX);
                 self.is_read = !matches!(n, Ok(n) if n > 0);
             }
         }
@@ -186,5 +208,21 @@ fn end_of(status: ExitStatus) -> End {
         (Some(code), _) => End::Exited(code),
         (None, Some(signal)) => End::Signalled(signal),
         (None, None) => End::Lost,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_long_output_the_beginning_is_kept_and_the_rest_counted() {
+        let mut output = Output::default();
+        for (part, bytes, dropped_bytes) in [("ab", "ab", 0), ("cde", "abcd", 1), ("fg", "abcd", 3)]
+        {
+            output.bytes.extend_from_slice(part.as_bytes());
+            output.cut(4);
+            assert_eq!(output, Output { bytes: bytes.into(), dropped_bytes });
+        }
     }
 }

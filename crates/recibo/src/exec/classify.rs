@@ -1,7 +1,6 @@
 //! What the end of a command means for its attempt. Anything ambiguous is indefinite: the two
 //! errors are positive statements that nothing took effect.
 
-use recibo_core::effect::Effect;
 use recibo_core::status::OutcomeStatus;
 
 use super::child::End;
@@ -17,8 +16,6 @@ pub struct Rules {
     pub retryable: Vec<u8>,
     /// Failed without effect, for good.
     pub terminal: Vec<u8>,
-    /// What the tool does to the world, if stated.
-    pub effect: Option<Effect>,
 }
 
 /// What is reported of an attempt.
@@ -62,16 +59,19 @@ impl Rules {
             }
             End::TimedOut => class(OutcomeStatus::Timeout, "timeout".into()),
             End::Lost => class(OutcomeStatus::Unknown, "lost".into()),
-            End::SpawnFailed(_) => class(OutcomeStatus::TerminalError, "spawn_failed".into()),
+            // Certainly no effect, and a program that is missing can be installed.
+            End::SpawnFailed(_) => class(OutcomeStatus::RetryableError, "spawn_failed".into()),
             End::TooLate => class(OutcomeStatus::RetryableError, "lease_over".into()),
             End::NotBegun => class(OutcomeStatus::RetryableError, "interrupted".into()),
         }
     }
 
+    /// A code without a meaning says nothing, whatever the effect: where repeating does no
+    /// harm, the ledger permits it after an unknown outcome too.
     fn of_exit_code(&self, code: u8) -> OutcomeStatus {
         if self.retryable.contains(&code) {
             OutcomeStatus::RetryableError
-        } else if self.terminal.contains(&code) || self.effect.is_some_and(Effect::is_repeatable) {
+        } else if self.terminal.contains(&code) {
             OutcomeStatus::TerminalError
         } else {
             OutcomeStatus::Unknown
@@ -94,43 +94,35 @@ pub fn exit_code(status: OutcomeStatus) -> u8 {
 mod tests {
     use super::*;
 
-    fn rules(effect: Option<Effect>) -> Rules {
-        Rules { ok: vec![0], retryable: vec![75], terminal: vec![64, 65], effect }
+    fn rules() -> Rules {
+        Rules { ok: vec![0], retryable: vec![75], terminal: vec![64, 65] }
     }
 
     #[test]
     fn ends_are_classified() {
-        use Effect::{Idempotent, Keyed, Opaque, Queryable, ReadOnly};
-        let no_matter = [None, Some(ReadOnly), Some(Opaque)].as_slice();
-        let harmful = [None, Some(Keyed), Some(Queryable), Some(Opaque)].as_slice();
-        let harmless = [Some(ReadOnly), Some(Idempotent)].as_slice();
-        let cases = [
-            (no_matter, End::Exited(0), exit::OK, None),
-            (no_matter, End::Exited(75), exit::RETRYABLE, Some("exit_75")),
-            (no_matter, End::Exited(64), exit::TERMINAL, Some("exit_64")),
-            (harmful, End::Exited(3), exit::UNKNOWN, Some("exit_3")),
-            (harmless, End::Exited(3), exit::TERMINAL, Some("exit_3")),
-            (no_matter, End::Signalled(9), exit::UNKNOWN, Some("signal_9")),
-            (no_matter, End::Interrupted(15), exit::UNKNOWN, Some("signal_15")),
-            (no_matter, End::TimedOut, exit::TIMEOUT, Some("timeout")),
-            (no_matter, End::SpawnFailed("x".into()), exit::TERMINAL, Some("spawn_failed")),
-            (no_matter, End::TooLate, exit::RETRYABLE, Some("lease_over")),
-            (no_matter, End::NotBegun, exit::RETRYABLE, Some("interrupted")),
-            (no_matter, End::Lost, exit::UNKNOWN, Some("lost")),
-        ];
-        for (effects, end, code, error_class) in cases {
-            for effect in effects {
-                let class = rules(*effect).classify(&end);
-                assert_eq!(exit_code(class.status), code, "{end:?} {effect:?}");
-                assert_eq!(class.error_class.as_deref(), error_class, "{end:?} {effect:?}");
-            }
+        for (end, code, error_class) in [
+            (End::Exited(0), exit::OK, None),
+            (End::Exited(75), exit::RETRYABLE, Some("exit_75")),
+            (End::Exited(64), exit::TERMINAL, Some("exit_64")),
+            (End::Exited(3), exit::UNKNOWN, Some("exit_3")),
+            (End::Signalled(9), exit::UNKNOWN, Some("signal_9")),
+            (End::Interrupted(15), exit::UNKNOWN, Some("signal_15")),
+            (End::TimedOut, exit::TIMEOUT, Some("timeout")),
+            (End::SpawnFailed("x".into()), exit::RETRYABLE, Some("spawn_failed")),
+            (End::TooLate, exit::RETRYABLE, Some("lease_over")),
+            (End::NotBegun, exit::RETRYABLE, Some("interrupted")),
+            (End::Lost, exit::UNKNOWN, Some("lost")),
+        ] {
+            let class = rules().classify(&end);
+            assert_eq!(exit_code(class.status), code, "{end:?}");
+            assert_eq!(class.error_class.as_deref(), error_class, "{end:?}");
         }
     }
 
     #[test]
     fn one_exit_code_has_one_meaning() {
-        assert!(rules(None).check().is_ok());
-        assert!(Rules { ok: vec![0, 75, 0], ..rules(None) }.check().is_err());
-        assert!(Rules { ok: vec![0, 0], ..rules(None) }.check().is_ok());
+        assert!(rules().check().is_ok());
+        assert!(Rules { ok: vec![0, 75, 0], ..rules() }.check().is_err());
+        assert!(Rules { ok: vec![0, 0], ..rules() }.check().is_ok());
     }
 }

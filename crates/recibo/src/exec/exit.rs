@@ -38,8 +38,10 @@ Exit codes:
 
   The command was run, and failed:
   10  for good, without effect (terminal_error)
-  11  without effect, may be tried again (retryable_error)
-  12  nobody knows whether it took effect (unknown)
+  11  without effect, may be tried again (retryable_error); also if it could not
+      be started
+  12  nobody knows whether it took effect (unknown): by a signal, or with an exit
+      code that --ok-exit, --retryable-exit and --terminal-exit do not name
   13  it did not end in time and was killed; it may have taken effect (timeout)
 
   The command was not run, since the ledger answered:

@@ -27,8 +27,10 @@ pub struct Outcome<'a> {
     pub class: &'a Class,
     /// By a clock that never steps back.
     pub duration_ms: u64,
-    /// The text that the model will see.
-    pub output: &'a str,
+    /// What the model will see, byte for byte.
+    pub output: &'a [u8],
+    /// What came after it and is not seen.
+    pub dropped_bytes: u64,
 }
 
 /// Sends the outcome, again and again while no answer comes. The same outcome twice is one.
@@ -81,14 +83,21 @@ fn body(grant: &Grant, outcome: &Outcome<'_>) -> Value {
         body["error_class"] = json!(error_class);
     }
     if class.status == OutcomeStatus::Ok {
-        let text = json!(outcome.output);
-        if text.to_string().len() <= TEXT_BYTES_MAX {
-            body["output"] = text;
-        } else {
-            body["output_hash"] = json!(OutputHash::of_text(outcome.output).to_string());
+        match std::str::from_utf8(outcome.output) {
+            Ok(text) if fits(text) => body["output"] = json!(text),
+            _ => body["output_hash"] = json!(OutputHash::of_bytes(outcome.output).to_string()),
+        }
+        if outcome.dropped_bytes > 0 {
+            body["output_summary"] =
+                json!({"bytes": outcome.output.len(), "dropped_bytes": outcome.dropped_bytes});
         }
     }
     body
+}
+
+/// Looks at the length first: the JSON of a text is up to six times as long.
+fn fits(text: &str) -> bool {
+    text.len() <= TEXT_BYTES_MAX && json!(text).to_string().len() <= TEXT_BYTES_MAX
 }
 
 fn lost(failure: Failure, wish: &Wish) -> Failure {
@@ -118,19 +127,26 @@ mod tests {
             idempotency_key: "k".into(),
             last_moment_ms: 0,
         };
-        let body_of = |status, output: &str| {
+        let body_of = |status, output: &[u8]| {
             let error_class = (status != OutcomeStatus::Ok).then(|| "exit_3".to_owned());
             let class = Class { status, error_class };
-            body(&grant, &Outcome { class: &class, duration_ms: 5, output })
+            let dropped_bytes = if output.is_empty() { 7 } else { 0 };
+            body(&grant, &Outcome { class: &class, duration_ms: 5, output, dropped_bytes })
         };
-        assert_eq!(body_of(OutcomeStatus::Ok, "hi\n")["output"], "hi\n");
+        let whole = body_of(OutcomeStatus::Ok, b"hi\n");
+        assert!(whole["output"] == "hi\n" && whole.get("output_summary").is_none());
+        let cut = body_of(OutcomeStatus::Ok, b"");
+        assert_eq!(cut["output_summary"], json!({"bytes": 0, "dropped_bytes": 7}));
         // A control character takes six bytes of JSON.
         for long in ["x".repeat(TEXT_BYTES_MAX), "\u{1}".repeat(TEXT_BYTES_MAX / 6 + 1)] {
-            let body = body_of(OutcomeStatus::Ok, &long);
+            let body = body_of(OutcomeStatus::Ok, long.as_bytes());
             assert!(body.get("output").is_none());
             assert_eq!(body["output_hash"], OutputHash::of_text(&long).to_string());
         }
-        let failed = body_of(OutcomeStatus::Unknown, "hi");
+        // Two results that are no text are two results.
+        let binary = |bytes: &[u8]| body_of(OutcomeStatus::Ok, bytes)["output_hash"].clone();
+        assert!(binary(b"a\xff").is_string() && binary(b"a\xff") != binary(b"a\xfe"));
+        let failed = body_of(OutcomeStatus::Unknown, b"hi");
         assert!(failed.get("output").is_none() && failed["error_class"] == "exit_3");
     }
 }

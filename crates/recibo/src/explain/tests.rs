@@ -1,5 +1,5 @@
 //! One page per state and effect, kept as files: a change of words is read as a whole.
-//! `RECIBO_BLESS=1 cargo test -p recibo` rewrites them.
+//! `just bless` rewrites them.
 
 use std::path::PathBuf;
 

@@ -1,0 +1,75 @@
+//! `recibo exec` on a ledger of its own: what it prints, what it records, how it ends.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use recibo_core::hash::OutputHash;
+use serde_json::Value;
+
+fn recibo(data: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_recibo"))
+        .args(arguments)
+        .env("RECIBO_DATA", data)
+        .output()
+        .expect("the binary runs")
+}
+
+fn exec(data: &Path, call: &str, options: &[&str], command: &[&str]) -> Output {
+    let fixed = ["exec", "--run", "r", "--call", call, "--tool", "t"];
+    recibo(data, &[&fixed, options, &["--"], command].concat())
+}
+
+fn record(data: &Path, call: &str) -> Value {
+    let output = recibo(data, &["call", "r", call, "--json"]);
+    let document: Value = serde_json::from_slice(&output.stdout).expect("a document");
+    document["attempts"].as_array().expect("attempts").last().expect("an attempt").clone()
+}
+
+#[test]
+fn what_certainly_had_no_effect_and_what_may_have_had_one_are_told_apart() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("data");
+    let fails = &["sh", "-c", "exit 3"][..];
+    for (call, effect, command, code, status, error_class) in [
+        ("a", "opaque", &["./no-such-program"][..], 11, "retryable_error", "spawn_failed"),
+        ("b", "read_only", fails, 12, "unknown", "exit_3"),
+        ("c", "idempotent", fails, 12, "unknown", "exit_3"),
+        ("d", "opaque", fails, 12, "unknown", "exit_3"),
+        // The ledger permits another try where repeating does no harm.
+        ("b", "read_only", fails, 12, "unknown", "exit_3"),
+        ("d", "opaque", fails, 23, "unknown", "exit_3"),
+    ] {
+        let output = exec(&data, call, &["--effect", effect], command);
+        assert_eq!(output.status.code(), Some(code), "{call}: {output:?}");
+        let record = record(&data, call);
+        assert_eq!(record["status"], status, "{call}");
+        assert_eq!(record["error_class"], error_class, "{call}");
+    }
+    assert_eq!(record(&data, "b")["attempt"], 2);
+    assert_eq!(record(&data, "d")["attempt"], 1);
+}
+
+#[test]
+fn output_is_printed_and_hashed_byte_for_byte() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("data");
+    let output = exec(&data, "a", &[], &["printf", "a\\377b\\n"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let (printed, line) = output.stdout.split_at(4);
+    assert_eq!(printed, b"a\xffb\n");
+    assert!(line.starts_with(b"[receipt: zc-receipt-"), "{output:?}");
+    let hash = OutputHash::of_bytes(b"a\xffb\n").to_string();
+    assert_eq!(record(&data, "a")["output_hash"], hash);
+}
+
+#[test]
+fn a_second_one_does_not_get_at_a_ledger_that_the_first_one_holds() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("data");
+    let second = format!(
+        "'{}' exec --run r --call b --tool t -- true; echo $?",
+        env!("CARGO_BIN_EXE_recibo")
+    );
+    let output = exec(&data, "a", &[], &["sh", "-c", &second]);
+    assert!(output.stdout.starts_with(b"31\n"), "{output:?}");
+}
