@@ -7,28 +7,53 @@ use std::sync::OnceLock;
 
 use crate::api::Api;
 
-/// The binary that this test run built. It is built here if need be, so that a test never
-/// runs a stale one.
+/// The binary of this test run: built by `cargo test --workspace`, since a test of its own
+/// package needs it too. Where only some packages are tested it may be missing or older than
+/// the sources; then it is built here, so that a test never runs a stale one.
 pub fn path() -> &'static Path {
     static PATH: OnceLock<PathBuf> = OnceLock::new();
     PATH.get_or_init(|| {
         let test = std::env::current_exe().expect("the test has a path");
         // target/PROFILE/deps/test
         let folder = test.ancestors().nth(2).expect("a target folder").to_owned();
-        let profile = folder.file_name().and_then(|name| name.to_str()).expect("a profile");
-        let profile = if profile == "debug" { "dev" } else { profile };
-        let target = folder.parent().expect("a target folder");
-        let built = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-            .args(["build", "--quiet", "--package", "recibo", "--bin", "recibo"])
-            .args(["--profile", profile])
-            .arg("--target-dir")
-            .arg(target)
-            .current_dir(env!("CARGO_MANIFEST_DIR"))
-            .status()
-            .expect("cargo runs");
-        assert!(built.success(), "the binary must build");
-        folder.join("recibo")
+        let binary = folder.join("recibo");
+        if !is_newer_than_sources(&binary) {
+            build(&folder);
+        }
+        binary
     })
+}
+
+fn is_newer_than_sources(binary: &Path) -> bool {
+    let modified = |path: &Path| path.metadata().and_then(|meta| meta.modified()).ok();
+    let Some(built) = modified(binary) else { return false };
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("a folder of sources") {
+            let path = entry.expect("an entry").path();
+            let is_source = path.extension().is_some_and(|end| end == "rs" || end == "toml");
+            if path.is_dir() {
+                folders.push(path);
+            } else if is_source && modified(&path).is_none_or(|time| time > built) {
+                return false;
+            }
+        }
+    }
+    true
+}
+
+fn build(folder: &Path) {
+    let profile = folder.file_name().and_then(|name| name.to_str()).expect("a profile");
+    let profile = if profile == "debug" { "dev" } else { profile };
+    let built = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        .args(["build", "--quiet", "--package", "recibo", "--bin", "recibo"])
+        .args(["--profile", profile])
+        .arg("--target-dir")
+        .arg(folder.parent().expect("a target folder"))
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .status()
+        .expect("cargo runs");
+    assert!(built.success(), "the binary must build");
 }
 
 /// A running `recibo serve`.

@@ -37,6 +37,18 @@ pub(crate) struct Shared {
     pub(crate) ended: tokio::sync::Notify,
 }
 
+impl Shared {
+    /// Remembers a failure before anybody is told, so that who is told finds it so: whoever
+    /// waits is told by the drop of a reply, which comes with the error.
+    fn note<T>(&self, result: Result<T, StorageError>) -> Result<T, StorageError> {
+        if result.is_err() {
+            self.failed.store(true, Ordering::SeqCst);
+            self.stopped.store(true, Ordering::SeqCst);
+        }
+        result
+    }
+}
+
 /// An answer that waits for the commit.
 type Pending = Box<dyn FnOnce(bool) + Send>;
 
@@ -75,13 +87,10 @@ impl Writer {
     fn batch(&mut self, commands: Vec<Command>) -> Result<(), StorageError> {
         let mut pending: Vec<Pending> = Vec::with_capacity(commands.len());
         let committed = self.commit(commands, &mut pending);
+        let committed = self.shared.note(committed);
         let is_durable = committed.is_ok();
         if is_durable {
             self.shared.size.store(self.state.head.size, Ordering::SeqCst);
-        } else {
-            // Before anybody is told, so that who is told finds it so.
-            self.shared.failed.store(true, Ordering::SeqCst);
-            self.shared.stopped.store(true, Ordering::SeqCst);
         }
         // From here on the batch counts.
         for answer in pending {
@@ -98,12 +107,13 @@ impl Writer {
     ) -> Result<(), StorageError> {
         let moment = moment(&self.state, self.clock.now());
         let size_before = self.state.head.size;
-        let txn = begin(&self.db)?;
-        let mut batch = Batch { tables: Tables::open(&txn)?, state: &mut self.state, moment };
+        let txn = self.shared.note(begin(&self.db))?;
+        let tables = self.shared.note(Tables::open(&txn))?;
+        let mut batch = Batch { tables, state: &mut self.state, moment };
         let mut is_changed = false;
         for Command { namespace, ask, room: _room } in commands {
             is_changed |= matches!(ask, Ask::CreateApiKey { .. } | Ask::RevokeApiKey { .. });
-            serve(&mut batch, &namespace, ask, pending)?;
+            serve(&mut batch, &self.shared, &namespace, ask, pending)?;
         }
         is_changed |= batch.state.head.size != size_before;
         if !is_changed {
@@ -155,6 +165,7 @@ fn weight(command: &Command) -> usize {
 
 fn serve(
     batch: &mut Batch<'_, '_>,
+    shared: &Shared,
     namespace: &recibo_core::id::Namespace,
     ask: Ask,
     pending: &mut Vec<Pending>,
@@ -162,53 +173,54 @@ fn serve(
     let refused = WriteError::Refused;
     match ask {
         Ask::OpenScope { label, ttl_ms, reply } => {
-            let opened = batch.open_scope(namespace, label, ttl_ms)?;
+            let opened = shared.note(batch.open_scope(namespace, label, ttl_ms))?;
             later(pending, reply, Ok(opened));
         }
         Ask::CloseScope { scope_id, reply } => {
             let end = recibo_core::status::ScopeEnd::Closed;
-            let closed = batch.close_scope(namespace, &scope_id, end)?;
+            let closed = shared.note(batch.close_scope(namespace, &scope_id, end))?;
             later(pending, reply, Ok(closed));
         }
         Ask::Claim { claim, reply } => {
-            let answer = batch.claim(namespace, &claim)?;
+            let answer = shared.note(batch.claim(namespace, &claim))?;
             later(pending, reply, answer.map_err(refused));
         }
         Ask::Report { report, lease_token, scope_id, reply } => {
-            let answer = batch.report(namespace, &report, &lease_token, scope_id.as_ref())?;
+            let answer =
+                shared.note(batch.report(namespace, &report, &lease_token, scope_id.as_ref()))?;
             note_receipts(pending, [&answer]);
             later(pending, reply, answer.map_err(refused));
         }
         Ask::Record { shots, reply } => {
             let mut answers = Vec::with_capacity(shots.len());
             for shot in &shots {
-                answers.push(batch.record(namespace, shot)?);
+                answers.push(shared.note(batch.record(namespace, shot))?);
             }
             note_receipts(pending, &answers);
             later(pending, reply, Ok(answers));
         }
         Ask::Check { check, reply } => {
-            let answer = batch.check(namespace, &check)?;
+            let answer = shared.note(batch.check(namespace, &check))?;
             later(pending, reply, answer.map_err(refused));
         }
         Ask::Resolve { resolution, etag, reply } => {
-            let answer = batch.resolve(namespace, &resolution, &etag)?;
+            let answer = shared.note(batch.resolve(namespace, &resolution, &etag))?;
             later(pending, reply, answer.map_err(refused));
         }
         Ask::SetPolicy { policy, reply } => {
-            let seq = batch.set_policy(namespace, policy)?;
+            let seq = shared.note(batch.set_policy(namespace, policy))?;
             later(pending, reply, Ok(seq));
         }
         Ask::CreateApiKey { draft, reply } => {
-            let info = batch.create_api_key(draft)?;
+            let info = shared.note(batch.create_api_key(draft))?;
             later(pending, reply, Ok(info));
         }
         Ask::RevokeApiKey { id, reply } => {
-            let known = batch.revoke_api_key(&id)?;
+            let known = shared.note(batch.revoke_api_key(&id))?;
             later(pending, reply, Ok(known));
         }
         Ask::Tick { reply } => {
-            batch.tick()?;
+            shared.note(batch.tick())?;
             later(pending, reply, Ok(()));
         }
         Ask::Close => {}
