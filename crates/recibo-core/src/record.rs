@@ -79,7 +79,6 @@ impl Record {
     ///
     /// # Panics
     /// If `opening` opens no attempt.
-    #[expect(clippy::too_many_arguments, reason = "each is another event of the attempt")]
     pub fn build(
         idempotency_key: IdempotencyKey,
         recorded_at: Time,
