@@ -38,6 +38,8 @@ async fn the_end_of_the_lease_ends_the_wait() {
     service.claim(&scope, "t", "opaque").await;
     let begun = tokio::time::Instant::now();
     let lease_ends = async {
+        // No time passes: the runtime's clock is paused and jumps on only once nothing else can
+        // run, so this goes on exactly when the request has looked and waits.
         tokio::time::sleep(Duration::from_millis(100)).await;
         service.clock.advance_ms(30_000);
     };
