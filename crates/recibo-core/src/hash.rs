@@ -25,6 +25,11 @@ pub fn hex(bytes: &[u8]) -> String {
     HEXLOWER.encode(bytes)
 }
 
+/// Appends bytes in lower case hex.
+pub(crate) fn push_hex(out: &mut String, bytes: &[u8]) {
+    HEXLOWER.encode_append(bytes, out);
+}
+
 /// The text is not `sha256:` and 64 lower case hex digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a hash is written sha256: and 64 lower case hex digits")]

@@ -4,252 +4,377 @@
 //! files hold every event type, and a change of any byte needs a new version. Members that do
 //! not apply are left out. The schema for readers is `api/events.md`.
 
-use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use crate::effect::{Policy, Terms};
 use crate::event::{Body, Event, Facts, Outcome};
-use crate::hash::hex;
-use crate::id::{CallRef, Labels};
+use crate::hash::push_hex;
+use crate::id::{CallRef, Labels, Trace};
 use crate::json::write_string;
+use crate::receipt::Token;
+use crate::time::Time;
 
 /// Version of the lines that this module writes.
 pub const LINE_VERSION: u64 = 1;
 
 /// Renders an event, without a line feed.
 pub fn render(event: &Event) -> String {
-    let mut line = Members::new();
-    line.number("seq", event.seq);
-    line.number("nseq", event.nseq);
-    line.str("type", event.body.type_name());
-    line.text("at", event.at);
-    line.str("namespace", event.namespace.as_str());
-    line.number("v", LINE_VERSION);
-    line.text("salt", hex(&event.salt));
-    body(&mut line, &event.body);
-    line.finish()
+    let mut out = String::with_capacity(768);
+    render_to(&mut out, event);
+    out
 }
 
-fn body<'a>(line: &mut Members<'a>, body: &'a Body) {
-    match body {
-        Body::ScopeOpened(e) => {
-            line.str("scope_id", e.scope_id.as_str());
-            line.optional("label", e.label.as_deref());
-            line.text("expires_at", e.expires_at);
-        }
-        Body::ScopeClosed { scope_id, end } => {
-            line.str("scope_id", scope_id.as_str());
-            line.str("end", end.as_str());
-        }
-        Body::Started(e) => {
-            call(line, &e.call, e.attempt);
-            facts(line, &e.facts, None, e.facts.redacted);
-            line.str("claim_id", e.claim_id.as_str());
-            line.str("scope_id", e.scope_id.as_str());
-            line.text("lease_expires_at", e.lease_expires_at);
-        }
-        Body::Finished(e) => {
-            call(line, &e.call, e.attempt);
-            outcome(line, &e.outcome);
-            line.optional("message_id", e.outcome.message_id.as_deref());
-            line.flag("redacted", e.outcome.redacted);
-            line.flag("late", e.late);
-            if let Some(receipt) = &e.receipt {
-                line.str("scope_id", receipt.scope_id.as_str());
-                line.text("token", receipt.token);
-            }
-        }
-        Body::Recorded(e) => {
-            call(line, &e.call, e.attempt);
-            let redacted = e.facts.redacted || e.outcome.redacted;
-            facts(line, &e.facts, e.outcome.message_id.as_deref(), redacted);
-            outcome(line, &e.outcome);
-            line.text("started_at", e.started_at);
-            line.str("scope_id", e.scope_id.as_str());
-            if let Some(token) = &e.token {
-                line.text("token", token);
-            }
-        }
-        Body::LeaseExpired { call: target, attempt } => call(line, target, *attempt),
-        Body::LeaseExtended { call: target, attempt, lease_expires_at } => {
-            call(line, target, *attempt);
-            line.text("lease_expires_at", lease_expires_at);
-        }
-        Body::StatusChecked(e) => {
-            call(line, &e.call, e.attempt);
-            line.str("answer", e.answer.as_str());
-            line.str("source", &e.source);
-            line.number("age_ms", e.age_ms);
-            line.optional("provider_ref", e.provider_ref.as_deref());
-            line.flag("settles", e.settles);
-            line.flag("redacted", e.redacted);
-        }
-        Body::Resolved { call: target, state, reason, redacted } => {
-            line.str("run_id", target.run_id.as_str());
-            line.str("tool_call_id", target.tool_call_id.as_str());
-            line.str("state", state.as_str());
-            line.str("reason", reason);
-            line.flag("redacted", *redacted);
-        }
-        Body::PolicySet { policy } => line.raw("policy", policy_json(policy)),
-    }
+/// Appends the line of an event, without a line feed.
+pub fn render_to(out: &mut String, event: &Event) {
+    let mut line = Line {
+        at: Some(event.at),
+        namespace: Some(event.namespace.as_str()),
+        nseq: Some(event.nseq),
+        salt: Some(&event.salt),
+        seq: Some(event.seq),
+        kind: Some(event.body.type_name()),
+        v: Some(LINE_VERSION),
+        ..Line::default()
+    };
+    line.body(&event.body);
+    line.write(&mut Object::begin(out));
 }
 
-fn call<'a>(line: &mut Members<'a>, call: &'a CallRef, attempt: u32) {
-    line.str("run_id", call.run_id.as_str());
-    line.str("tool_call_id", call.tool_call_id.as_str());
-    line.number("attempt", u64::from(attempt));
-}
-
-/// What a call is; a one-shot's outcome may bring the message id.
-fn facts<'a>(
-    line: &mut Members<'a>,
-    facts: &'a Facts,
+/// All members that a line can have, in canonical order: by the bytes of their names, which
+/// are ours and ASCII. What does not apply is `None` or `false`.
+#[derive(Default)]
+struct Line<'a> {
+    age_ms: Option<u64>,
+    answer: Option<&'a str>,
+    at: Option<Time>,
+    attempt: Option<u64>,
+    claim_id: Option<&'a str>,
+    duration_ms: Option<u64>,
+    effect: Option<&'a str>,
+    end: Option<&'a str>,
+    error_class: Option<&'a str>,
+    expires_at: Option<Time>,
+    input_hash: Option<&'a [u8; 32]>,
+    key_window_ms: Option<u64>,
+    label: Option<&'a str>,
+    labels: Option<&'a Labels>,
+    late: bool,
+    lease_expires_at: Option<Time>,
+    max_attempts: Option<u64>,
     message_id: Option<&'a str>,
+    namespace: Option<&'a str>,
+    nseq: Option<u64>,
+    operation_key: Option<&'a str>,
+    output_hash: Option<&'a [u8; 32]>,
+    /// Canonical JSON.
+    output_summary: Option<&'a str>,
+    policy: Option<&'a Policy>,
+    provider_ref: Option<&'a str>,
+    reason: Option<&'a str>,
     redacted: bool,
-) {
-    line.str("tool", facts.tool.as_str());
-    line.text("input_hash", facts.input_hash);
-    terms(line, &facts.terms);
-    line.optional("operation_key", facts.operation_key.as_ref().map(|key| key.as_str()));
-    let own_message_id = facts.message_id.as_ref().map(|id| id.as_str());
-    line.optional("message_id", message_id.or(own_message_id));
-    if !facts.labels.is_empty() {
-        line.raw("labels", labels_json(&facts.labels));
-    }
-    if let Some(trace) = &facts.trace {
-        line.text("trace_id", hex(&trace.trace_id));
-        line.text("span_id", hex(&trace.span_id));
-    }
-    line.flag("redacted", redacted);
+    run_id: Option<&'a str>,
+    salt: Option<&'a [u8; 16]>,
+    scope_id: Option<&'a str>,
+    seq: Option<u64>,
+    settle_ms: Option<u64>,
+    settles: bool,
+    source: Option<&'a str>,
+    /// `span_id` and `trace_id`.
+    trace: Option<&'a Trace>,
+    started_at: Option<Time>,
+    state: Option<&'a str>,
+    status: Option<&'a str>,
+    token: Option<&'a Token>,
+    tool: Option<&'a str>,
+    tool_call_id: Option<&'a str>,
+    /// `type`.
+    kind: Option<&'a str>,
+    v: Option<u64>,
 }
 
-fn terms(line: &mut Members<'_>, terms: &Terms) {
-    line.str("effect", terms.effect.as_str());
-    line.optional_number("key_window_ms", terms.key_window_ms);
-    line.optional_number("settle_ms", terms.settle_ms);
-    line.optional_number("max_attempts", terms.max_attempts.map(u64::from));
+impl<'a> Line<'a> {
+    fn body(&mut self, body: &'a Body) {
+        match body {
+            Body::ScopeOpened(e) => {
+                self.scope_id = Some(e.scope_id.as_str());
+                self.label = e.label.as_deref();
+                self.expires_at = Some(e.expires_at);
+            }
+            Body::ScopeClosed { scope_id, end } => {
+                self.scope_id = Some(scope_id.as_str());
+                self.end = Some(end.as_str());
+            }
+            Body::Started(e) => {
+                self.attempt_of(&e.call, e.attempt);
+                self.facts(&e.facts);
+                self.claim_id = Some(e.claim_id.as_str());
+                self.scope_id = Some(e.scope_id.as_str());
+                self.lease_expires_at = Some(e.lease_expires_at);
+            }
+            Body::Finished(e) => {
+                self.attempt_of(&e.call, e.attempt);
+                self.outcome(&e.outcome);
+                self.late = e.late;
+                if let Some(receipt) = &e.receipt {
+                    self.scope_id = Some(receipt.scope_id.as_str());
+                    self.token = Some(&receipt.token);
+                }
+            }
+            Body::Recorded(e) => {
+                self.attempt_of(&e.call, e.attempt);
+                self.facts(&e.facts);
+                self.outcome(&e.outcome);
+                self.started_at = Some(e.started_at);
+                self.scope_id = Some(e.scope_id.as_str());
+                self.token = e.token.as_ref();
+            }
+            Body::LeaseExpired { call, attempt } => self.attempt_of(call, *attempt),
+            Body::LeaseExtended { call, attempt, lease_expires_at } => {
+                self.attempt_of(call, *attempt);
+                self.lease_expires_at = Some(*lease_expires_at);
+            }
+            Body::StatusChecked(e) => {
+                self.attempt_of(&e.call, e.attempt);
+                self.answer = Some(e.answer.as_str());
+                self.source = Some(&e.source);
+                self.age_ms = Some(e.age_ms);
+                self.provider_ref = e.provider_ref.as_deref();
+                self.settles = e.settles;
+                self.redacted = e.redacted;
+            }
+            Body::Resolved { call, state, reason, redacted } => {
+                self.call(call);
+                self.state = Some(state.as_str());
+                self.reason = Some(reason);
+                self.redacted = *redacted;
+            }
+            Body::PolicySet { policy } => self.policy = Some(policy),
+        }
+    }
+
+    fn attempt_of(&mut self, call: &'a CallRef, attempt: u32) {
+        self.call(call);
+        self.attempt = Some(u64::from(attempt));
+    }
+
+    fn call(&mut self, call: &'a CallRef) {
+        self.run_id = Some(call.run_id.as_str());
+        self.tool_call_id = Some(call.tool_call_id.as_str());
+    }
+
+    fn facts(&mut self, facts: &'a Facts) {
+        self.tool = Some(facts.tool.as_str());
+        self.input_hash = Some(facts.input_hash.as_bytes());
+        self.terms(&facts.terms);
+        self.operation_key = facts.operation_key.as_ref().map(|key| key.as_str());
+        self.message_id = facts.message_id.as_ref().map(|id| id.as_str());
+        self.labels = Some(&facts.labels).filter(|labels| !labels.is_empty());
+        self.trace = facts.trace.as_ref();
+        self.redacted |= facts.redacted;
+    }
+
+    fn terms(&mut self, terms: &Terms) {
+        self.effect = Some(terms.effect.as_str());
+        self.key_window_ms = terms.key_window_ms;
+        self.settle_ms = terms.settle_ms;
+        self.max_attempts = terms.max_attempts.map(u64::from);
+    }
+
+    /// A one-shot's outcome comes after its facts, and may bring the message id.
+    fn outcome(&mut self, outcome: &'a Outcome) {
+        self.status = Some(outcome.status.as_str());
+        self.duration_ms = Some(outcome.duration_ms);
+        self.output_hash = outcome.output_hash.as_ref().map(|hash| hash.as_bytes());
+        self.output_summary = outcome.output_summary.as_deref();
+        self.error_class = outcome.error_class.as_ref().map(|class| class.as_str());
+        self.provider_ref = outcome.provider_ref.as_deref();
+        self.message_id = outcome.message_id.as_deref().or(self.message_id);
+        self.redacted |= outcome.redacted;
+    }
+
+    /// The order of these statements is the order in the line.
+    fn write(&self, object: &mut Object<'_>) {
+        object.number("age_ms", self.age_ms);
+        object.str("answer", self.answer);
+        object.time("at", self.at);
+        object.number("attempt", self.attempt);
+        object.str("claim_id", self.claim_id);
+        object.number("duration_ms", self.duration_ms);
+        object.str("effect", self.effect);
+        object.str("end", self.end);
+        object.str("error_class", self.error_class);
+        object.time("expires_at", self.expires_at);
+        object.hash("input_hash", self.input_hash);
+        object.number("key_window_ms", self.key_window_ms);
+        object.str("label", self.label);
+        object.with("labels", self.labels, |out, labels| push_labels(out, labels));
+        object.flag("late", self.late);
+        object.time("lease_expires_at", self.lease_expires_at);
+        object.number("max_attempts", self.max_attempts);
+        object.str("message_id", self.message_id);
+        object.str("namespace", self.namespace);
+        object.number("nseq", self.nseq);
+        object.str("operation_key", self.operation_key);
+        object.hash("output_hash", self.output_hash);
+        object.with("output_summary", self.output_summary, |out, json| out.push_str(json));
+        object.with("policy", self.policy, |out, policy| push_policy(out, policy));
+        object.str("provider_ref", self.provider_ref);
+        object.str("reason", self.reason);
+        object.flag("redacted", self.redacted);
+        object.str("run_id", self.run_id);
+        object.hex("salt", self.salt.map(|salt| &salt[..]));
+        object.str("scope_id", self.scope_id);
+        object.number("seq", self.seq);
+        object.number("settle_ms", self.settle_ms);
+        object.flag("settles", self.settles);
+        object.str("source", self.source);
+        object.hex("span_id", self.trace.map(|trace| &trace.span_id[..]));
+        object.time("started_at", self.started_at);
+        object.str("state", self.state);
+        object.str("status", self.status);
+        object.with("token", self.token, |out, token| {
+            out.push('"');
+            token.push_to(out);
+            out.push('"');
+        });
+        object.str("tool", self.tool);
+        object.str("tool_call_id", self.tool_call_id);
+        object.hex("trace_id", self.trace.map(|trace| &trace.trace_id[..]));
+        object.str("type", self.kind);
+        object.number("v", self.v);
+        object.end();
+    }
 }
 
-/// Everything but `message_id` and `redacted`, which a one-shot shares with its facts.
-fn outcome<'a>(line: &mut Members<'a>, outcome: &'a Outcome) {
-    line.str("status", outcome.status.as_str());
-    line.number("duration_ms", outcome.duration_ms);
-    if let Some(hash) = &outcome.output_hash {
-        line.text("output_hash", hash);
-    }
-    if let Some(summary) = &outcome.output_summary {
-        line.raw("output_summary", summary.as_str());
-    }
-    line.optional("error_class", outcome.error_class.as_ref().map(|class| class.as_str()));
-    line.optional("provider_ref", outcome.provider_ref.as_deref());
-}
-
-fn labels_json(labels: &Labels) -> String {
-    let mut out = String::from("{");
+fn push_labels(out: &mut String, labels: &Labels) {
+    out.push('{');
     for (index, (name, value)) in labels.iter().enumerate() {
         if index > 0 {
             out.push(',');
         }
-        write_string(&mut out, name);
+        write_string(out, name);
         out.push(':');
-        write_string(&mut out, value);
+        write_string(out, value);
     }
     out.push('}');
-    out
 }
 
 /// A policy as canonical JSON, in the form of the API.
 pub fn policy_json(policy: &Policy) -> String {
-    let number = |value: Option<u64>| value.map_or_else(|| "null".to_owned(), |n| n.to_string());
-    let rules: Vec<String> = policy
-        .rules
-        .iter()
-        .map(|rule| {
-            let mut object = Members::new();
-            object.str("match", &rule.pattern);
-            object.str("effect", rule.terms.effect.as_str());
-            object.raw("key_window_ms", number(rule.terms.key_window_ms));
-            object.raw("settle_ms", number(rule.terms.settle_ms));
-            object.raw("max_attempts", number(rule.terms.max_attempts.map(u64::from)));
-            object.finish()
-        })
-        .collect();
-    format!("{{\"tools\":[{}]}}", rules.join(","))
+    let mut out = String::new();
+    push_policy(&mut out, policy);
+    out
 }
 
-/// Members of one canonical object. Names are ours and ASCII, so sorting bytes is sorting
-/// UTF-16 code units.
-struct Members<'a>(Vec<(&'static str, Value<'a>)>);
-
-enum Value<'a> {
-    Number(u64),
-    Str(&'a str),
-    /// Already canonical JSON.
-    Raw(Cow<'a, str>),
-    True,
+fn push_policy(out: &mut String, policy: &Policy) {
+    out.push_str("{\"tools\":[");
+    for (index, rule) in policy.rules.iter().enumerate() {
+        if index > 0 {
+            out.push(',');
+        }
+        let mut object = Object::begin(out);
+        object.str("effect", Some(rule.terms.effect.as_str()));
+        object.number_or_null("key_window_ms", rule.terms.key_window_ms);
+        object.str("match", Some(&rule.pattern));
+        object.number_or_null("max_attempts", rule.terms.max_attempts.map(u64::from));
+        object.number_or_null("settle_ms", rule.terms.settle_ms);
+        object.end();
+    }
+    out.push_str("]}");
 }
 
-impl<'a> Members<'a> {
-    fn new() -> Self {
-        Self(Vec::with_capacity(32))
-    }
+/// Writes the members of one object; what is absent is left out.
+struct Object<'o> {
+    out: &'o mut String,
+    /// What comes before the next name.
+    before: char,
+    #[cfg(debug_assertions)]
+    last: &'static str,
+}
 
-    fn number(&mut self, name: &'static str, value: u64) {
-        self.0.push((name, Value::Number(value)));
-    }
-
-    fn optional_number(&mut self, name: &'static str, value: Option<u64>) {
-        if let Some(value) = value {
-            self.number(name, value);
+impl<'o> Object<'o> {
+    fn begin(out: &'o mut String) -> Self {
+        Self {
+            out,
+            before: '{',
+            #[cfg(debug_assertions)]
+            last: "",
         }
     }
 
-    fn str(&mut self, name: &'static str, value: &'a str) {
-        self.0.push((name, Value::Str(value)));
+    fn name(&mut self, name: &'static str) -> &mut String {
+        #[cfg(debug_assertions)]
+        {
+            assert!(self.last < name, "{name} stands after {}", self.last);
+            self.last = name;
+        }
+        self.out.push(self.before);
+        self.before = ',';
+        self.out.push('"');
+        self.out.push_str(name);
+        self.out.push_str("\":");
+        self.out
     }
 
-    fn optional(&mut self, name: &'static str, value: Option<&'a str>) {
+    fn with<T>(&mut self, name: &'static str, value: Option<T>, push: fn(&mut String, T)) {
         if let Some(value) = value {
-            self.str(name, value);
+            push(self.name(name), value);
         }
     }
 
-    /// A value whose text needs no escapes.
-    fn text(&mut self, name: &'static str, value: impl std::fmt::Display) {
-        self.raw(name, format!("\"{value}\""));
+    fn number(&mut self, name: &'static str, value: Option<u64>) {
+        self.with(name, value, |out, value| {
+            // Writing into a String cannot fail.
+            let _ = write!(out, "{value}");
+        });
     }
 
-    fn raw(&mut self, name: &'static str, json: impl Into<Cow<'a, str>>) {
-        self.0.push((name, Value::Raw(json.into())));
+    fn number_or_null(&mut self, name: &'static str, value: Option<u64>) {
+        match value {
+            Some(_) => self.number(name, value),
+            None => self.name(name).push_str("null"),
+        }
     }
 
-    /// Present only if set.
+    fn str(&mut self, name: &'static str, value: Option<&str>) {
+        if let Some(text) = value {
+            write_string(self.name(name), text);
+        }
+    }
+
+    fn time(&mut self, name: &'static str, value: Option<Time>) {
+        self.with(name, value, |out, time| {
+            out.push('"');
+            time.push_to(out);
+            out.push('"');
+        });
+    }
+
+    fn hex(&mut self, name: &'static str, value: Option<&[u8]>) {
+        if let Some(bytes) = value {
+            let out = self.name(name);
+            out.push('"');
+            push_hex(out, bytes);
+            out.push('"');
+        }
+    }
+
+    fn hash(&mut self, name: &'static str, value: Option<&[u8; 32]>) {
+        if let Some(bytes) = value {
+            let out = self.name(name);
+            out.push_str("\"sha256:");
+            push_hex(out, bytes);
+            out.push('"');
+        }
+    }
+
     fn flag(&mut self, name: &'static str, set: bool) {
         if set {
-            self.0.push((name, Value::True));
+            self.name(name).push_str("true");
         }
     }
 
-    fn finish(mut self) -> String {
-        self.0.sort_unstable_by_key(|(name, _)| *name);
-        let mut out = String::with_capacity(640);
-        for (index, (name, value)) in self.0.iter().enumerate() {
-            out.push(if index == 0 { '{' } else { ',' });
-            out.push('"');
-            out.push_str(name);
-            out.push_str("\":");
-            match value {
-                Value::Number(number) => {
-                    // Writing into a String cannot fail.
-                    let _ = write!(out, "{number}");
-                }
-                Value::Str(text) => write_string(&mut out, text),
-                Value::Raw(json) => out.push_str(json),
-                Value::True => out.push_str("true"),
-            }
-        }
-        out.push('}');
-        out
+    fn end(&mut self) {
+        self.out.push('}');
     }
 }

@@ -7,7 +7,7 @@ mod scope_key;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::str::FromStr;
 use std::sync::LazyLock;
 
@@ -110,6 +110,16 @@ pub struct Token {
     pub epoch: u64,
     /// The HMAC-SHA256.
     pub digest: [u8; 32],
+}
+
+impl Token {
+    /// Appends the text of the token.
+    pub(crate) fn push_to(&self, out: &mut String) {
+        out.push_str(TOKEN_PREFIX);
+        // Writing into a String cannot fail.
+        let _ = write!(out, "{}-", self.epoch);
+        BASE64URL_NOPAD.encode_append(&self.digest, out);
+    }
 }
 
 impl fmt::Display for Token {

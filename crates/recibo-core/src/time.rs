@@ -47,10 +47,29 @@ impl Time {
 /// RFC 3339, UTC, milliseconds: `2026-09-13T02:00:00.000Z`.
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.with_text(|text| f.write_str(text))
+    }
+}
+
+impl Time {
+    /// Appends the text of this point.
+    pub(crate) fn push_to(self, out: &mut String) {
+        self.with_text(|text| out.push_str(text));
+    }
+
+    fn with_text<T>(self, then: impl FnOnce(&str) -> T) -> T {
         let (days, ms) = (self.0 / 86_400_000, self.0 % 86_400_000);
         let (year, month, day) = civil(days);
         let (h, m, s, ms) = (ms / 3_600_000, ms / 60_000 % 60, ms / 1000 % 60, ms % 1000);
-        write!(f, "{year:04}-{month:02}-{day:02}T{h:02}:{m:02}:{s:02}.{ms:03}Z")
+        let mut text = *b"0000-00-00T00:00:00.000Z";
+        let places = [(0..4, year), (5..7, month), (8..10, day), (11..13, h), (14..16, m)];
+        for (place, mut number) in places.into_iter().chain([(17..19, s), (20..23, ms)]) {
+            for digit in text[place].iter_mut().rev() {
+                *digit = b'0' + (number % 10) as u8;
+                number /= 10;
+            }
+        }
+        then(std::str::from_utf8(&text).expect("digits are ASCII"))
     }
 }
 
