@@ -1,7 +1,8 @@
 //! Names that callers choose, checked once at the door. A value of one of these types
-//! needs no further check.
+//! needs no further check. Clones share the text: a name stands in requests, events and answers.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::limits;
 
@@ -30,7 +31,7 @@ macro_rules! name {
     ($(#[$doc:meta])* $name:ident, $what:literal, $rule:expr, $check:expr) => {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $name(Box<str>);
+        pub struct $name(Arc<str>);
 
         impl $name {
             /// Checks a text; the error names the rule, never the text.
@@ -118,7 +119,7 @@ pub struct CallRef {
 
 /// Labels of a call: at most 16, name to value, 2 KiB together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Labels(Vec<(Box<str>, Box<str>)>);
+pub struct Labels(Arc<[(Box<str>, Box<str>)]>);
 
 impl Labels {
     /// Checks labels and sorts them as a canonical line wants them.
@@ -141,7 +142,7 @@ impl Labels {
             && clean
             && unique
         {
-            Ok(Self(labels))
+            Ok(Self(labels.into()))
         } else {
             Err(RULE)
         }

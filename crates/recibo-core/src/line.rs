@@ -17,26 +17,47 @@ use crate::time::Time;
 /// Version of the lines that this module writes.
 pub const LINE_VERSION: u64 = 1;
 
+/// What an event is beside what happened.
+pub struct Header<'a> {
+    /// Place in the ledger.
+    pub seq: u64,
+    /// Place among the events of its namespace.
+    pub nseq: u64,
+    /// Ledger time.
+    pub at: Time,
+    /// Whose event it is.
+    pub namespace: &'a str,
+    /// Random bytes.
+    pub salt: &'a [u8; 16],
+}
+
 /// Renders an event, without a line feed.
 pub fn render(event: &Event) -> String {
+    let header = Header {
+        seq: event.seq,
+        nseq: event.nseq,
+        at: event.at,
+        namespace: event.namespace.as_str(),
+        salt: &event.salt,
+    };
     let mut out = String::with_capacity(768);
-    render_to(&mut out, event);
+    render_to(&mut out, &header, &event.body);
     out
 }
 
 /// Appends the line of an event, without a line feed.
-pub fn render_to(out: &mut String, event: &Event) {
+pub fn render_to(out: &mut String, header: &Header<'_>, body: &Body) {
     let mut line = Line {
-        at: Some(event.at),
-        namespace: Some(event.namespace.as_str()),
-        nseq: Some(event.nseq),
-        salt: Some(&event.salt),
-        seq: Some(event.seq),
-        kind: Some(event.body.type_name()),
+        at: Some(header.at),
+        namespace: Some(header.namespace),
+        nseq: Some(header.nseq),
+        salt: Some(header.salt),
+        seq: Some(header.seq),
+        kind: Some(body.type_name()),
         v: Some(LINE_VERSION),
         ..Line::default()
     };
-    line.body(&event.body);
+    line.body(body);
     line.write(&mut Object::begin(out));
 }
 
@@ -207,7 +228,7 @@ impl<'a> Line<'a> {
         object.hash("input_hash", self.input_hash);
         object.number("key_window_ms", self.key_window_ms);
         object.str("label", self.label);
-        object.with("labels", self.labels, |out, labels| push_labels(out, labels));
+        object.with("labels", self.labels, push_labels);
         object.flag("late", self.late);
         object.time("lease_expires_at", self.lease_expires_at);
         object.number("max_attempts", self.max_attempts);
@@ -217,7 +238,7 @@ impl<'a> Line<'a> {
         object.str("operation_key", self.operation_key);
         object.hash("output_hash", self.output_hash);
         object.with("output_summary", self.output_summary, |out, json| out.push_str(json));
-        object.with("policy", self.policy, |out, policy| push_policy(out, policy));
+        object.with("policy", self.policy, push_policy);
         object.str("provider_ref", self.provider_ref);
         object.str("reason", self.reason);
         object.flag("redacted", self.redacted);

@@ -7,27 +7,25 @@ use std::sync::Arc;
 use recibo_core::call::Call;
 use recibo_core::decision::Moment;
 use recibo_core::effect::Policy;
-use recibo_core::event::{Body, Event};
+use recibo_core::event::Body;
 use recibo_core::hash::sha256;
 use recibo_core::id::{CallRef, Namespace};
 use recibo_core::lease::LeaseSecret;
-use recibo_core::line;
 use recibo_core::plan::{Place, Plan};
 use recibo_core::receipt::IdempotencyKey;
 use recibo_core::status::CallState;
 use recibo_core::time::Time;
-use recibo_core::tree::{Frontier, leaf_hash};
+use recibo_core::tree::Frontier;
 use redb::{ReadableTable, Table, WriteTransaction};
 
 use crate::api_key::ApiKeys;
-use crate::codec::{
-    AttemptRow, Head, NamespaceRow, OpenCallRow, StoredEvent, TipRow, encode_event,
-};
+use crate::codec::{AttemptRow, Head, NamespaceRow, OpenCallRow, StoredEvent, TipRow};
 use crate::error::StorageError;
 use crate::hash_index::{HashIndex, Key, Kind};
 use crate::keyring::Keyring;
-use crate::lookup::{Found, Lookup, twin_digest};
-use crate::tables::{self, RunKey};
+use crate::lookup::{Found, Fresh, Lookup, twin_digest};
+use crate::seal::seal;
+use crate::tables::{self, OpenKey, RunKey, TableKey};
 
 /// Random bytes for salts, keys and ids.
 pub type Entropy = Box<dyn FnMut(&mut [u8]) + Send>;
@@ -64,7 +62,7 @@ pub(crate) struct Tables<'t> {
     pub(crate) namespaces: Bytes<'t>,
     pub(crate) run_ids: Bytes<'t>,
     pub(crate) runs: Bytes<'t>,
-    pub(crate) open_calls: Seqs<'t>,
+    pub(crate) open_calls: Bytes<'t>,
     pub(crate) operation_keys: Bytes<'t>,
     pub(crate) scopes: Bytes<'t>,
     pub(crate) api_keys: Bytes<'t>,
@@ -84,10 +82,6 @@ impl<'t> Tables<'t> {
             api_keys: txn.open_table(tables::API_KEYS)?,
         })
     }
-
-    pub(crate) fn lookup(&self) -> Lookup<'_, Bytes<'t>, Seqs<'t>> {
-        Lookup { run_ids: &self.run_ids, runs: &self.runs, events: &self.events }
-    }
 }
 
 /// One transaction under way.
@@ -95,9 +89,27 @@ pub(crate) struct Batch<'t, 's> {
     pub(crate) tables: Tables<'t>,
     pub(crate) state: &'s mut WriterState,
     pub(crate) moment: Moment,
+    /// Number of the first event of this batch.
+    from: u64,
+    /// Its events. They are written at the end, all at once: their lines and hashes can be
+    /// made side by side, and their keys ascend.
+    appended: Vec<StoredEvent>,
+    changed_namespaces: Vec<Namespace>,
 }
 
-impl Batch<'_, '_> {
+impl<'t, 's> Batch<'t, 's> {
+    pub(crate) fn begin(tables: Tables<'t>, state: &'s mut WriterState, moment: Moment) -> Self {
+        let from = state.head.size;
+        let (appended, changed_namespaces) = (Vec::new(), Vec::new());
+        Self { tables, state, moment, from, appended, changed_namespaces }
+    }
+
+    pub(crate) fn lookup(&self) -> Lookup<'_, Bytes<'t>, Seqs<'t>> {
+        let Tables { run_ids, runs, events, .. } = &self.tables;
+        let fresh = Fresh { from: self.from, events: &self.appended };
+        Lookup { run_ids, runs, events, fresh }
+    }
+
     pub(crate) fn now(&self) -> Time {
         self.moment.now
     }
@@ -112,7 +124,7 @@ impl Batch<'_, '_> {
         bytes
     }
 
-    /// The namespace's state; a new namespace gets a number.
+    /// The namespace's state; a new namespace gets a number, and its row with its first event.
     pub(crate) fn namespace(&mut self, namespace: &Namespace) -> &mut NamespaceState {
         let (head, names) = (&mut self.state.head, &mut self.state.namespace_names);
         self.state.namespaces.entry(namespace.clone()).or_insert_with(|| {
@@ -122,7 +134,7 @@ impl Batch<'_, '_> {
             NamespaceState {
                 row: NamespaceRow { no, next_nseq: 0, policy_seq: None },
                 policy: Arc::default(),
-                is_changed: true,
+                is_changed: false,
             }
         })
     }
@@ -142,48 +154,26 @@ impl Batch<'_, '_> {
         call: &CallRef,
     ) -> Result<Option<Found>, StorageError> {
         match self.namespace_no(namespace) {
-            Some(no) => self.tables.lookup().call(no, call),
+            Some(no) => self.lookup().call(no, call),
             None => Ok(None),
         }
     }
 
     /// Appends one event and gives its number.
-    pub(crate) fn append(
-        &mut self,
-        namespace: &Namespace,
-        before: Option<u64>,
-        body: Body,
-    ) -> Result<u64, StorageError> {
+    pub(crate) fn append(&mut self, namespace: &Namespace, before: Option<u64>, body: Body) -> u64 {
         let seq = self.state.head.size;
         let at = self.now();
         let salt = self.random();
         let of_namespace = self.namespace(namespace);
         let (nseq, namespace_no) = (of_namespace.row.next_nseq, of_namespace.row.no);
         of_namespace.row.next_nseq += 1;
-        of_namespace.is_changed = true;
-
-        let event = Event { seq, nseq, at, namespace: namespace.clone(), salt, body };
-        let text = line::render(&event);
-        assert!(
-            text.len() <= recibo_core::limits::LINE_BYTES_MAX,
-            "every member has a limit, so a line has one"
-        );
-        let leaf = leaf_hash(text.as_bytes());
-        let stored = StoredEvent { nseq, at, namespace_no, before, salt, body: event.body };
-        let bytes = encode_event(&leaf, &stored);
-        if self.tables.events.insert(seq, bytes.as_slice())?.is_some() {
-            // The transaction is given up with this, so what stood there still does.
-            return Err(StorageError::Inconsistent("an event would be overwritten"));
+        if !std::mem::replace(&mut of_namespace.is_changed, true) {
+            self.changed_namespaces.push(namespace.clone());
         }
-
-        let mut nodes = Vec::new();
-        self.state.frontier.push(leaf, |level, index, hash| nodes.push((level, index, hash)));
-        for (level, index, hash) in nodes {
-            self.tables.nodes.insert(tables::node(level, index).as_slice(), hash.as_slice())?;
-        }
+        self.appended.push(StoredEvent { nseq, at, namespace_no, before, salt, body });
         self.state.head.size += 1;
         self.state.head.last_at_ms = at.ms();
-        Ok(seq)
+        seq
     }
 
     /// Appends what a plan holds and writes the rows of its call.
@@ -206,7 +196,7 @@ impl Batch<'_, '_> {
             }
         };
         for body in plan.bodies {
-            before = Some(self.append(namespace, before, body)?);
+            before = Some(self.append(namespace, before, body));
         }
         self.write_call(namespace, run_no, &target, found, &call)
     }
@@ -221,10 +211,8 @@ impl Batch<'_, '_> {
     ) -> Result<u64, StorageError> {
         let namespace_no = self.namespace(namespace).row.no;
         let run_no = self.run_no(namespace_no, call)?;
-        let id = call.tool_call_id.as_str();
-        self.tables.runs.insert(RunKey::order(run_no, first_seq).as_slice(), id.as_bytes())?;
         let digest = twin_digest(&facts.tool, &facts.input_hash);
-        self.tables.runs.insert(RunKey::twin(run_no, &digest, first_seq).as_slice(), &[][..])?;
+        self.tables.runs.insert(RunKey::order(run_no, first_seq).as_slice(), digest.as_slice())?;
         self.state.hash_index.insert(idempotency_entry(namespace, call), first_seq);
         if let Some(key) = &facts.operation_key {
             let key = tables::under(namespace_no, key.as_str());
@@ -236,7 +224,7 @@ impl Batch<'_, '_> {
     }
 
     fn run_no(&mut self, namespace_no: u32, call: &CallRef) -> Result<u64, StorageError> {
-        if let Some(run_no) = self.tables.lookup().run_no(namespace_no, &call.run_id)? {
+        if let Some(run_no) = self.lookup().run_no(namespace_no, &call.run_id)? {
             return Ok(run_no);
         }
         let run_no = self.state.head.next_run_no;
@@ -259,7 +247,7 @@ impl Batch<'_, '_> {
         let newest_before = found.map(|found| found.known.call.tip.newest.number);
         for attempt in call.older.values() {
             if newest_before == Some(attempt.number) {
-                let origin = origin(&self.tables.lookup().event(attempt.started_seq)?.body);
+                let origin = origin(&self.lookup().event(attempt.started_seq)?.body);
                 let key = RunKey::origin(run_no, id, origin, attempt.number);
                 self.tables.runs.insert(key.as_slice(), &[][..])?;
             }
@@ -299,34 +287,37 @@ impl Batch<'_, '_> {
         found: Option<&Found>,
         call: &Call,
     ) -> Result<(), StorageError> {
-        let now = self.now();
-        let is_open = |call: &Call| {
-            call.tip.newest.is_open()
-                || matches!(call.tip.state(now), CallState::InFlight | CallState::Unknown)
-        };
-        let before = found.is_some_and(|found| is_open(&found.known.call));
-        let after = is_open(call);
-        if after && !before {
+        let before = found.and_then(|found| Listed::of(&found.known.call, self.now()));
+        let after = Listed::of(call, self.now());
+        if before == after {
+            return Ok(());
+        }
+        let first_seq = call.tip.first_seq;
+        if let Some(before) = before {
+            self.tables.open_calls.remove(before.key(first_seq).as_slice())?;
+        }
+        if let Some(after) = after {
             let row = OpenCallRow {
                 namespace_no: self.namespace(namespace).row.no,
                 run_no,
                 tool_call_id: target.tool_call_id.as_str().to_owned(),
+                lease_end_ms: after.lease_end_ms(),
             };
-            self.tables.open_calls.insert(call.tip.first_seq, row.encode().as_slice())?;
-        } else if before && !after {
-            self.tables.open_calls.remove(call.tip.first_seq)?;
+            let key = after.key(first_seq);
+            self.tables.open_calls.insert(key.as_slice(), row.encode().as_slice())?;
         }
         Ok(())
     }
 
-    /// Writes what every commit writes: the head, the namespaces that changed, and a share of
-    /// the index's upkeep.
+    /// Writes the events, and what every commit writes: the head, the namespaces that changed,
+    /// and a share of the index's upkeep.
     pub(crate) fn finish(mut self, txn: &WriteTransaction) -> Result<(), StorageError> {
-        for (name, namespace) in &mut self.state.namespaces {
-            if std::mem::take(&mut namespace.is_changed) {
-                let row = namespace.row.encode();
-                self.tables.namespaces.insert(name.as_str().as_bytes(), row.as_slice())?;
-            }
+        self.write_events()?;
+        for name in &self.changed_namespaces {
+            let Some(namespace) = self.state.namespaces.get_mut(name) else { continue };
+            namespace.is_changed = false;
+            let row = namespace.row.encode();
+            self.tables.namespaces.insert(name.as_str().as_bytes(), row.as_slice())?;
         }
         self.state.hash_index.maintain(txn, self.state.head.size)?;
         self.state.head.frontier = self.state.frontier.nodes().to_vec();
@@ -335,9 +326,30 @@ impl Batch<'_, '_> {
         Ok(())
     }
 
+    fn write_events(&mut self) -> Result<(), StorageError> {
+        let mut seq = self.from;
+        for part in seal(self.from, &self.appended, &self.state.namespace_names) {
+            for (leaf, bytes) in part.events() {
+                if self.tables.events.insert(seq, bytes)?.is_some() {
+                    // The transaction is given up with this, so what stood there still does.
+                    return Err(StorageError::Inconsistent("an event would be overwritten"));
+                }
+                let mut nodes = Vec::new();
+                self.state.frontier.push(leaf, |level, index, hash| {
+                    nodes.push((tables::node(level, index), hash));
+                });
+                for (key, hash) in nodes {
+                    self.tables.nodes.insert(key.as_slice(), hash.as_slice())?;
+                }
+                seq += 1;
+            }
+        }
+        Ok(())
+    }
+
     /// The call whose first event this is.
     pub(crate) fn call_of(&self, first_seq: u64) -> Result<Option<CallRef>, StorageError> {
-        let event = self.tables.lookup().event(first_seq)?;
+        let event = self.lookup().event(first_seq)?;
         Ok(event.body.call().map(|(call, _)| call.clone()))
     }
 
@@ -354,6 +366,39 @@ impl Batch<'_, '_> {
             None => return Ok(None),
         };
         self.call_of(first_seq)
+    }
+}
+
+/// How a call is listed among the open and unknown ones.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Listed {
+    /// Its newest attempt is open until then.
+    Open(Time),
+    /// It is unknown, and its newest attempt is over.
+    Unknown,
+}
+
+impl Listed {
+    fn of(call: &Call, now: Time) -> Option<Self> {
+        let newest = &call.tip.newest;
+        match newest.lease_expires_at.filter(|_| newest.is_open()) {
+            Some(end) => Some(Self::Open(end)),
+            None => (call.tip.state(now) == CallState::Unknown).then_some(Self::Unknown),
+        }
+    }
+
+    fn key(self, first_seq: u64) -> TableKey {
+        match self {
+            Self::Open(_) => OpenKey::open(first_seq),
+            Self::Unknown => OpenKey::unknown(first_seq),
+        }
+    }
+
+    fn lease_end_ms(self) -> Option<u64> {
+        match self {
+            Self::Open(end) => Some(end.ms()),
+            Self::Unknown => None,
+        }
     }
 }
 

@@ -16,7 +16,7 @@ pub(crate) use rows::{ApiKeyRow, AttemptRow, Head, NamespaceRow, OpenCallRow, Sc
 use bincode::config::Configuration;
 use bincode::enc::write::Writer;
 use bincode::error::EncodeError;
-use bincode::{Decode, Encode};
+use bincode::{BorrowDecode, Encode};
 
 /// Version byte of every value of this format.
 const VERSION: u8 = 1;
@@ -51,15 +51,18 @@ fn put<T: Encode>(value: &T) -> Vec<u8> {
     bytes
 }
 
-fn take<T: Decode<()>>(bytes: &[u8], what: &'static str) -> Result<T, CodecError> {
+fn take<'a, T: BorrowDecode<'a, ()>>(bytes: &'a [u8], what: &'static str) -> Result<T, CodecError> {
     match bytes.split_first() {
         Some((&VERSION, rest)) => take_rest(rest, what),
         _ => Err(CodecError { what }),
     }
 }
 
-fn take_rest<T: Decode<()>>(bytes: &[u8], what: &'static str) -> Result<T, CodecError> {
-    match bincode::decode_from_slice(bytes, CONFIG) {
+fn take_rest<'a, T: BorrowDecode<'a, ()>>(
+    bytes: &'a [u8],
+    what: &'static str,
+) -> Result<T, CodecError> {
+    match bincode::borrow_decode_from_slice(bytes, CONFIG) {
         Ok((value, used)) if used == bytes.len() => Ok(value),
         _ => Err(CodecError { what }),
     }

@@ -16,6 +16,7 @@ mod keyring;
 mod lookup;
 mod open;
 mod scope_id;
+mod seal;
 mod serve;
 mod snapshot;
 mod store;

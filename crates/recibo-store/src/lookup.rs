@@ -21,15 +21,35 @@ impl<T: ReadableTable<&'static [u8], &'static [u8]>> ByBytes for T {}
 pub(crate) trait BySeq: ReadableTable<u64, &'static [u8]> {}
 impl<T: ReadableTable<u64, &'static [u8]>> BySeq for T {}
 
-/// Other calls of the same run, tool and input that are looked at for a twin: the newest ones.
-/// More would let one run slow down the writer.
-const TWINS_MAX: usize = 64;
+/// Calls of a run that are looked at for a twin: the newest ones. More would let one run slow
+/// down the writer: a row costs about 50 ns.
+const TWIN_SCAN_MAX: usize = 1024;
+/// Of these, calls whose digest fits and that were read. Many of them may have failed.
+const TWIN_READS_MAX: usize = 64;
 
 /// The tables that point reads need.
 pub(crate) struct Lookup<'a, B: ByBytes, N: BySeq> {
     pub(crate) run_ids: &'a B,
     pub(crate) runs: &'a B,
     pub(crate) events: &'a N,
+    pub(crate) fresh: Fresh<'a>,
+}
+
+/// Events that a batch has appended and not written yet: the last ones.
+#[derive(Clone, Copy)]
+pub(crate) struct Fresh<'a> {
+    /// Number of the first.
+    pub(crate) from: u64,
+    pub(crate) events: &'a [StoredEvent],
+}
+
+impl Fresh<'_> {
+    pub(crate) const NONE: Self = Self { from: u64::MAX, events: &[] };
+
+    fn get(&self, seq: u64) -> Option<&StoredEvent> {
+        let index = seq.checked_sub(self.from)?;
+        self.events.get(usize::try_from(index).ok()?)
+    }
 }
 
 /// Where a call's rows are, and the call.
@@ -58,6 +78,9 @@ impl<B: ByBytes, N: BySeq> Lookup<'_, B, N> {
     }
 
     pub(crate) fn event(&self, seq: u64) -> Result<StoredEvent, StorageError> {
+        if let Some(event) = self.fresh.get(seq) {
+            return Ok(event.clone());
+        }
         let value = self.events.get(seq)?;
         let value = value.ok_or(StorageError::Inconsistent("an event is missing"))?;
         Ok(decode_event(value.value())?)
@@ -82,12 +105,26 @@ impl<B: ByBytes, N: BySeq> Lookup<'_, B, N> {
     ) -> Result<Option<Found>, StorageError> {
         let Some(tip) = self.tip(run_no, tool_call_id)? else { return Ok(None) };
         let first = self.event(tip.first_seq)?;
+        Self::found(run_no, tip, first).map(Some)
+    }
+
+    /// A call by its first event.
+    pub(crate) fn call_from(&self, run_no: u64, first_seq: u64) -> Result<Found, StorageError> {
+        let first = self.event(first_seq)?;
+        let (call, _) =
+            first.body.call().ok_or(StorageError::Inconsistent("a call opens oddly"))?;
+        let tip = self.tip(run_no, call.tool_call_id.as_str())?;
+        let tip = tip.ok_or(StorageError::Inconsistent("a call is missing"))?;
+        Self::found(run_no, tip, first)
+    }
+
+    fn found(run_no: u64, tip: Tip, first: StoredEvent) -> Result<Found, StorageError> {
         let facts = first.body.facts().ok_or(StorageError::Inconsistent("a call opens oddly"))?;
         let known = KnownCall {
             facts: facts.clone(),
             call: Call { tip, older: std::collections::BTreeMap::new() },
         };
-        Ok(Some(Found { run_no, known, first }))
+        Ok(Found { run_no, known, first })
     }
 
     /// Attempts before the newest that may have been opened by this claim or one-shot.
@@ -119,12 +156,19 @@ impl<B: ByBytes, N: BySeq> Lookup<'_, B, N> {
         now: Time,
     ) -> Result<Option<Twin>, StorageError> {
         let digest = twin_digest(tool, input_hash);
-        let from = RunKey::twin(run_no, &digest, 0);
-        let to = RunKey::twin(run_no, &digest, u64::MAX);
-        for row in self.runs.range(from.as_slice()..=to.as_slice())?.rev().take(TWINS_MAX) {
-            let (key, _) = row?;
+        let (from, to) = (RunKey::order(run_no, 0), RunKey::order(run_no, u64::MAX));
+        let mut reads = 0;
+        for row in self.runs.range(from.as_slice()..=to.as_slice())?.rev().take(TWIN_SCAN_MAX) {
+            let (key, value) = row?;
+            if value.value() != digest {
+                continue;
+            }
+            reads += 1;
+            if reads > TWIN_READS_MAX {
+                break;
+            }
             let first_seq = RunKey::first_seq_of(key.value())
-                .ok_or(StorageError::Inconsistent("a twin key is short"))?;
+                .ok_or(StorageError::Inconsistent("an order key is short"))?;
             let first = self.event(first_seq)?;
             let Some((call, _)) = first.body.call() else { continue };
             let facts = first.body.facts();

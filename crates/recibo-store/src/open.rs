@@ -17,14 +17,12 @@ use zeroize::Zeroize;
 use crate::api_key::ApiKeys;
 use crate::batch::{Batch, Entropy, NamespaceState, Tables, WriterState, idempotency_entry};
 use crate::clock::{Clock, LedgerClock};
-use crate::codec::{
-    ApiKeyRow, Head, NamespaceRow, OpenCallRow, TipRow, decode_event, decode_if_first,
-};
+use crate::codec::{ApiKeyRow, Head, NamespaceRow, OpenCallRow, decode_event, decode_if_first};
 use crate::error::{OpenError, StorageError};
 use crate::hash_index::{HashIndex, Key};
 use crate::keyring::Keyring;
 use crate::store::Store;
-use crate::tables::{self, RunKey};
+use crate::tables::{self, OpenKey};
 use crate::writer;
 
 /// The ledger file in its folder.
@@ -185,7 +183,7 @@ fn restart(
     let size = state.head.size;
     let txn = writer::begin(db)?;
     let moment = writer::moment(state, clock.start_time());
-    let mut batch = Batch { tables: Tables::open(&txn)?, state, moment };
+    let mut batch = Batch::begin(Tables::open(&txn)?, state, moment);
     batch.extend_leases(last)?;
     if batch.state.head.size == size && !is_void_new {
         drop(batch);
@@ -275,18 +273,17 @@ fn lost_entries(
 }
 
 fn read_leases(txn: &redb::ReadTransaction) -> Result<BTreeSet<(Time, u64)>, StorageError> {
-    let runs = txn.open_table(tables::RUNS)?;
     let mut leases = BTreeSet::new();
-    for entry in txn.open_table(tables::OPEN_CALLS)?.iter()? {
-        let (first_seq, value) = entry?;
-        let row = OpenCallRow::decode(value.value())?;
-        let key = RunKey::call(row.run_no, &row.tool_call_id);
-        let value = runs.get(key.as_slice())?;
-        let value = value.ok_or(StorageError::Inconsistent("an open call is missing"))?;
-        let newest = TipRow::decode(value.value())?.tip()?.newest;
-        if let Some(end) = newest.lease_expires_at.filter(|_| newest.is_open()) {
-            leases.insert((end, first_seq.value()));
-        }
+    let (from, to) = (OpenKey::open(0), OpenKey::open(u64::MAX));
+    let table = txn.open_table(tables::OPEN_CALLS)?;
+    for entry in table.range(from.as_slice()..=to.as_slice())? {
+        let (key, value) = entry?;
+        let first_seq = OpenKey::first_seq_of(key.value());
+        let end_ms = OpenCallRow::decode(value.value())?.lease_end_ms;
+        let (Some(first_seq), Some(end_ms)) = (first_seq, end_ms) else {
+            return Err(StorageError::Inconsistent("an open call has no lease"));
+        };
+        leases.insert((Time::from_ms(end_ms), first_seq));
     }
     Ok(leases)
 }

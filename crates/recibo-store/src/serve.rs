@@ -25,6 +25,7 @@ use crate::etag;
 use crate::keyring::LiveScope;
 use crate::lookup::{Found, build_record};
 use crate::scope_id;
+use crate::tables::OpenKey;
 
 type Served<T> = Result<Result<T, Refusal>, StorageError>;
 
@@ -42,7 +43,7 @@ impl Batch<'_, '_> {
         let scope_id = scope_id::make(now, self.random());
         let expires_at = now.plus_ms(ttl_ms);
         let opened = ScopeOpened { scope_id: scope_id.clone(), label: label.clone(), expires_at };
-        let seq = self.append(namespace, None, Body::ScopeOpened(opened))?;
+        let seq = self.append(namespace, None, Body::ScopeOpened(opened));
         let row = ScopeRow {
             namespace_no: self.namespace(namespace).row.no,
             opened_seq: seq,
@@ -71,7 +72,7 @@ impl Batch<'_, '_> {
         let Some(mut row) = self.scope_row(namespace, scope_id)? else { return Ok(false) };
         if self.state.keyring.remove(scope_id) {
             let body = Body::ScopeClosed { scope_id: scope_id.clone(), end };
-            row.closed_seq = Some(self.append(namespace, None, body)?);
+            row.closed_seq = Some(self.append(namespace, None, body));
             self.tables.scopes.insert(scope_id.as_str().as_bytes(), row.encode().as_slice())?;
         }
         Ok(true)
@@ -141,7 +142,7 @@ impl Batch<'_, '_> {
         let (state, started_at, lease_token, record) = match &claimed {
             ClaimedAs::Granted { attempt, started_seq, replayed, .. } => {
                 let started_at =
-                    if *replayed { self.tables.lookup().event(*started_seq)?.at } else { now };
+                    if *replayed { self.lookup().event(*started_seq)?.at } else { now };
                 let token = self.state.lease_secret.token(namespace, call, *attempt);
                 (CallState::InFlight, Some(started_at), Some(token), None)
             }
@@ -172,7 +173,7 @@ impl Batch<'_, '_> {
         namespace: &Namespace,
         found: &Found,
     ) -> Result<Record, StorageError> {
-        let lookup = self.tables.lookup();
+        let lookup = self.lookup();
         let tip = &found.known.call.tip;
         let attempt = lookup.deciding(found.run_no, id_of(found)?, tip)?;
         lookup.record(namespace, tip.recorded_at, &attempt, self.now())
@@ -182,7 +183,7 @@ impl Batch<'_, '_> {
     /// matters: where a grant would follow.
     fn claimed(&self, found: &Found, claim: &Claim) -> Result<Option<u32>, StorageError> {
         let tip = &found.known.call.tip;
-        let lookup = self.tables.lookup();
+        let lookup = self.lookup();
         let is_it = |body: &Body| matches!(body, Body::Started(e) if e.claim_id == claim.claim_id);
         if is_it(&lookup.event(tip.newest.started_seq)?.body) {
             return Ok(Some(tip.newest.number));
@@ -225,7 +226,7 @@ impl Batch<'_, '_> {
         claim: &Claim,
         found: Option<&Found>,
     ) -> Result<Option<Twin>, StorageError> {
-        let lookup = self.tables.lookup();
+        let lookup = self.lookup();
         let run_no = match (found, self.namespace_no(namespace)) {
             (Some(found), _) => Some(found.run_no),
             (None, Some(no)) => lookup.run_no(no, &claim.call.run_id)?,
@@ -253,7 +254,7 @@ impl Batch<'_, '_> {
         };
         let (opening, outcomes) = match &attempt {
             Some(attempt) => {
-                let opening = self.tables.lookup().event(attempt.started_seq)?;
+                let opening = self.lookup().event(attempt.started_seq)?;
                 (Some(opening), self.outcomes(attempt)?)
             }
             None => (None, Vec::new()),
@@ -295,7 +296,7 @@ impl Batch<'_, '_> {
         let attempt = after
             .attempt(report.attempt)
             .ok_or(StorageError::Inconsistent("an attempt is missing"))?;
-        let lookup = self.tables.lookup();
+        let lookup = self.lookup();
         let settling = attempt.settled.map(|settled| lookup.event(settled.seq)).transpose()?;
         let settling = settling.as_ref().map(|event| &event.body);
         let (opening, recorded_at) = ((opening.at, &opening.body), after.tip.recorded_at);
@@ -309,7 +310,7 @@ impl Batch<'_, '_> {
     fn bring_up(&self, found: &mut Found, number: u32) -> Result<Option<Attempt>, StorageError> {
         let id = id_of(found)?.to_owned();
         let call = &mut found.known.call;
-        let attempt = self.tables.lookup().attempt(found.run_no, &id, &call.tip, number)?;
+        let attempt = self.lookup().attempt(found.run_no, &id, &call.tip, number)?;
         if let Some(attempt) = &attempt
             && number != call.tip.newest.number
         {
@@ -319,7 +320,7 @@ impl Batch<'_, '_> {
     }
 
     fn outcomes(&self, attempt: &Attempt) -> Result<Vec<Body>, StorageError> {
-        let lookup = self.tables.lookup();
+        let lookup = self.lookup();
         attempt.outcomes.iter().map(|mark| Ok(lookup.event(mark.seq)?.body)).collect()
     }
 
@@ -363,7 +364,7 @@ impl Batch<'_, '_> {
             }
             (None, Some(found)) => {
                 let tip = &found.known.call.tip;
-                let lookup = self.tables.lookup();
+                let lookup = self.lookup();
                 let attempt =
                     lookup.attempt(found.run_no, id_of(found)?, tip, recording.attempt)?;
                 let attempt = attempt.ok_or(StorageError::Inconsistent("an attempt is missing"))?;
@@ -377,7 +378,7 @@ impl Batch<'_, '_> {
 
     /// The one-shot of this call with the same content: the attempt that is named, or any.
     fn same_shot(&self, found: &Found, shot: &OneShot) -> Result<Option<u32>, StorageError> {
-        let lookup = self.tables.lookup();
+        let lookup = self.lookup();
         let (tip, id) = (&found.known.call.tip, id_of(found)?);
         let candidates = match shot.attempt {
             Some(number) => vec![number],
@@ -425,7 +426,7 @@ impl Batch<'_, '_> {
             let id = id_of(found)?.to_owned();
             let tip = &found.known.call.tip;
             if tip.unsettled_older > 0 {
-                let older = self.tables.lookup().all_older(found.run_no, &id, tip)?;
+                let older = self.lookup().all_older(found.run_no, &id, tip)?;
                 let unsettled = older.into_iter().filter(|a| a.is_unsettled(now));
                 found.known.call.older = unsettled.map(|a| (a.number, a)).collect();
             }
@@ -442,17 +443,13 @@ impl Batch<'_, '_> {
         Ok(Ok(()))
     }
 
-    pub(crate) fn set_policy(
-        &mut self,
-        namespace: &Namespace,
-        policy: Policy,
-    ) -> Result<u64, StorageError> {
+    pub(crate) fn set_policy(&mut self, namespace: &Namespace, policy: Policy) -> u64 {
         let body = Body::PolicySet { policy: policy.clone() };
-        let seq = self.append(namespace, None, body)?;
+        let seq = self.append(namespace, None, body);
         let state = self.namespace(namespace);
         state.row.policy_seq = Some(seq);
         state.policy = std::sync::Arc::new(policy);
-        Ok(seq)
+        seq
     }
 
     pub(crate) fn create_api_key(
@@ -535,7 +532,7 @@ impl Batch<'_, '_> {
     }
 
     fn open_call(&self, first_seq: u64) -> Result<Option<(Namespace, Found)>, StorageError> {
-        let row = match self.tables.open_calls.get(first_seq)? {
+        let row = match self.tables.open_calls.get(OpenKey::open(first_seq).as_slice())? {
             Some(value) => crate::codec::OpenCallRow::decode(value.value())?,
             None => return Ok(None),
         };
@@ -543,7 +540,7 @@ impl Batch<'_, '_> {
         let namespace = names
             .get(row.namespace_no as usize)
             .ok_or(StorageError::Inconsistent("a namespace number without a name"))?;
-        let found = self.tables.lookup().call_in(row.run_no, &row.tool_call_id)?;
+        let found = self.lookup().call_in(row.run_no, &row.tool_call_id)?;
         Ok(found.map(|found| (namespace.clone(), found)))
     }
 }

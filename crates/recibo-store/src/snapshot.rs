@@ -27,7 +27,7 @@ use crate::error::StorageError;
 use crate::etag;
 use crate::hash_index::{Key, Kind, Readers, View};
 use crate::keyring::Keyring;
-use crate::lookup::{Found, Lookup, number};
+use crate::lookup::{Found, Fresh, Lookup, number};
 use crate::tables;
 
 type Bytes = ReadOnlyTable<&'static [u8], &'static [u8]>;
@@ -181,7 +181,12 @@ impl Snapshot {
     }
 
     fn lookup(&self) -> Lookup<'_, Bytes, Seqs> {
-        Lookup { run_ids: &self.run_ids, runs: &self.runs, events: &self.events }
+        Lookup {
+            run_ids: &self.run_ids,
+            runs: &self.runs,
+            events: &self.events,
+            fresh: Fresh::NONE,
+        }
     }
 
     fn namespace(&self, namespace: &Namespace) -> Result<Option<NamespaceRow>, StorageError> {

@@ -9,12 +9,13 @@
 //! | `namespaces` | name | number, events so far, policy |
 //! | `run_ids` | namespace number, run id | run number |
 //! | `runs` | run number, kind, rest | everything of a run side by side (see [`RunKey`]) |
-//! | `open_calls` | first seq of the call | calls that are open or unknown |
+//! | `open_calls` | kind, first seq of the call | calls with an open attempt, and unknown calls (see [`OpenKey`]) |
 //! | `operation_keys` | namespace number, key | first seq of the call |
 //! | `hash_index` | run, block | calls by idempotency key (see `hash_index`) |
 //! | `scopes` | scope id | when opened and closed |
 //! | `api_keys` | id | role, namespace, digest |
 
+use recibo_core::limits::ID_LEN_MAX;
 use redb::TableDefinition;
 
 type Bytes = TableDefinition<'static, &'static [u8], &'static [u8]>;
@@ -26,54 +27,62 @@ pub(crate) const NODES: Bytes = Bytes::new("nodes");
 pub(crate) const NAMESPACES: Bytes = Bytes::new("namespaces");
 pub(crate) const RUN_IDS: Bytes = Bytes::new("run_ids");
 pub(crate) const RUNS: Bytes = Bytes::new("runs");
-pub(crate) const OPEN_CALLS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("open_calls");
+pub(crate) const OPEN_CALLS: Bytes = Bytes::new("open_calls");
 pub(crate) const OPERATION_KEYS: Bytes = Bytes::new("operation_keys");
 pub(crate) const HASH_INDEX: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("hash_index");
 pub(crate) const SCOPES: Bytes = Bytes::new("scopes");
 pub(crate) const API_KEYS: Bytes = Bytes::new("api_keys");
 
+/// A key on the stack: keys are made for every look-up.
+pub(crate) struct TableKey {
+    bytes: [u8; Self::LEN_MAX],
+    len: usize,
+}
+
+impl TableKey {
+    /// The longest is that of an origin: run number, kind, id, 0, origin, attempt.
+    const LEN_MAX: usize = 8 + 1 + ID_LEN_MAX + 1 + 8 + 4;
+
+    fn of(parts: &[&[u8]]) -> Self {
+        let mut key = Self { bytes: [0; Self::LEN_MAX], len: 0 };
+        for part in parts {
+            key.bytes[key.len..key.len + part.len()].copy_from_slice(part);
+            key.len += part.len();
+        }
+        key
+    }
+
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
 /// Keys of the `runs` table. A run's rows share a prefix, so they fall on few pages.
 pub(crate) struct RunKey;
 
 impl RunKey {
-    const ATTEMPT: u8 = b'a';
-    const CALL: u8 = b'c';
-    const ORIGIN: u8 = b'i';
-    const ORDER: u8 = b'o';
-    const TWIN: u8 = b't';
-
-    fn start(run_no: u64, kind: u8) -> Vec<u8> {
-        let mut key = Vec::with_capacity(48);
-        key.extend_from_slice(&run_no.to_be_bytes());
-        key.push(kind);
-        key
-    }
+    const ATTEMPT: &[u8] = b"a";
+    const CALL: &[u8] = b"c";
+    const ORIGIN: &[u8] = b"i";
+    const ORDER: &[u8] = b"o";
 
     /// Tip of a call.
-    pub(crate) fn call(run_no: u64, tool_call_id: &str) -> Vec<u8> {
-        let mut key = Self::start(run_no, Self::CALL);
-        key.extend_from_slice(tool_call_id.as_bytes());
-        key
+    pub(crate) fn call(run_no: u64, tool_call_id: &str) -> TableKey {
+        TableKey::of(&[&run_no.to_be_bytes(), Self::CALL, tool_call_id.as_bytes()])
     }
 
     /// An attempt that is no longer the newest. Ids hold no byte 0, so it ends the id.
-    pub(crate) fn attempt(run_no: u64, tool_call_id: &str, number: u32) -> Vec<u8> {
-        let mut key = Self::start(run_no, Self::ATTEMPT);
-        key.extend_from_slice(tool_call_id.as_bytes());
-        key.push(0);
-        key.extend_from_slice(&number.to_be_bytes());
-        key
+    pub(crate) fn attempt(run_no: u64, tool_call_id: &str, number: u32) -> TableKey {
+        let (run, number) = (run_no.to_be_bytes(), number.to_be_bytes());
+        TableKey::of(&[&run, Self::ATTEMPT, tool_call_id.as_bytes(), &[0], &number])
     }
 
     /// An attempt that is no longer the newest, by the claim or the one-shot that opened it: a
     /// filter for "has this been here before?". The value is empty.
-    pub(crate) fn origin(run_no: u64, tool_call_id: &str, origin: u64, number: u32) -> Vec<u8> {
-        let mut key = Self::start(run_no, Self::ORIGIN);
-        key.extend_from_slice(tool_call_id.as_bytes());
-        key.push(0);
-        key.extend_from_slice(&origin.to_be_bytes());
-        key.extend_from_slice(&number.to_be_bytes());
-        key
+    pub(crate) fn origin(run_no: u64, tool_call_id: &str, origin: u64, number: u32) -> TableKey {
+        let (run, origin, number) =
+            (run_no.to_be_bytes(), origin.to_be_bytes(), number.to_be_bytes());
+        TableKey::of(&[&run, Self::ORIGIN, tool_call_id.as_bytes(), &[0], &origin, &number])
     }
 
     /// The number at the end of an origin key.
@@ -81,33 +90,44 @@ impl RunKey {
         key.last_chunk::<4>().map(|bytes| u32::from_be_bytes(*bytes))
     }
 
-    /// A call by its first event; the value is its id.
-    pub(crate) fn order(run_no: u64, first_seq: u64) -> Vec<u8> {
-        let mut key = Self::start(run_no, Self::ORDER);
-        key.extend_from_slice(&first_seq.to_be_bytes());
-        key
+    /// A call by its first event; the value is a digest of what it does (see `twin_digest`).
+    pub(crate) fn order(run_no: u64, first_seq: u64) -> TableKey {
+        TableKey::of(&[&run_no.to_be_bytes(), Self::ORDER, &first_seq.to_be_bytes()])
     }
 
-    /// A call by what it does; the value is empty.
-    pub(crate) fn twin(run_no: u64, digest: &[u8; 8], first_seq: u64) -> Vec<u8> {
-        let mut key = Self::start(run_no, Self::TWIN);
-        key.extend_from_slice(digest);
-        key.extend_from_slice(&first_seq.to_be_bytes());
-        key
+    /// The last eight bytes of an order key.
+    pub(crate) fn first_seq_of(key: &[u8]) -> Option<u64> {
+        key.last_chunk::<8>().map(|bytes| u64::from_be_bytes(*bytes))
+    }
+}
+
+/// Keys of the `open_calls` table. Calls with an open attempt stand apart, since a start
+/// reads all of them, and there may be many unknown ones.
+pub(crate) struct OpenKey;
+
+impl OpenKey {
+    const OPEN: &[u8] = b"o";
+    const UNKNOWN: &[u8] = b"u";
+
+    /// A call whose newest attempt is open.
+    pub(crate) fn open(first_seq: u64) -> TableKey {
+        TableKey::of(&[Self::OPEN, &first_seq.to_be_bytes()])
     }
 
-    /// The last eight bytes of an order or twin key.
+    /// An unknown call whose newest attempt is over.
+    pub(crate) fn unknown(first_seq: u64) -> TableKey {
+        TableKey::of(&[Self::UNKNOWN, &first_seq.to_be_bytes()])
+    }
+
+    /// The first seq in a key.
     pub(crate) fn first_seq_of(key: &[u8]) -> Option<u64> {
         key.last_chunk::<8>().map(|bytes| u64::from_be_bytes(*bytes))
     }
 }
 
 /// A name under a namespace number.
-pub(crate) fn under(namespace_no: u32, name: &str) -> Vec<u8> {
-    let mut key = Vec::with_capacity(4 + name.len());
-    key.extend_from_slice(&namespace_no.to_be_bytes());
-    key.extend_from_slice(name.as_bytes());
-    key
+pub(crate) fn under(namespace_no: u32, name: &str) -> TableKey {
+    TableKey::of(&[&namespace_no.to_be_bytes(), name.as_bytes()])
 }
 
 /// A complete subtree.

@@ -109,7 +109,7 @@ impl Writer {
         let size_before = self.state.head.size;
         let txn = self.shared.note(begin(&self.db))?;
         let tables = self.shared.note(Tables::open(&txn))?;
-        let mut batch = Batch { tables, state: &mut self.state, moment };
+        let mut batch = Batch::begin(tables, &mut self.state, moment);
         let mut is_changed = false;
         for Command { namespace, ask, room: _room } in commands {
             is_changed |= matches!(ask, Ask::CreateApiKey { .. } | Ask::RevokeApiKey { .. });
@@ -208,7 +208,7 @@ fn serve(
             later(pending, reply, answer.map_err(refused));
         }
         Ask::SetPolicy { policy, reply } => {
-            let seq = shared.note(batch.set_policy(namespace, policy))?;
+            let seq = batch.set_policy(namespace, policy);
             later(pending, reply, Ok(seq));
         }
         Ask::CreateApiKey { draft, reply } => {

@@ -1,6 +1,6 @@
 //! Stored events: version byte, leaf hash, then the event without what its place says already.
 
-use bincode::{Decode, Encode};
+use bincode::{BorrowDecode, Decode, Encode};
 use recibo_core::effect::{Effect, Policy, Rule, Terms};
 use recibo_core::event::{
     Body, Facts, Finished, Outcome, Receipt, Recorded, ScopeOpened, Started, StatusChecked,
@@ -23,6 +23,7 @@ const BROKEN: CodecError = CodecError { what: WHAT };
 const PREFIX_LEN: usize = 1 + 32;
 
 /// An event as stored: its number is the key, its namespace a number.
+#[derive(Clone)]
 pub(crate) struct StoredEvent {
     pub(crate) nseq: u64,
     pub(crate) at: Time,
@@ -33,95 +34,95 @@ pub(crate) struct StoredEvent {
     pub(crate) body: Body,
 }
 
-#[derive(Encode, Decode)]
-struct Frame {
+#[derive(Encode, BorrowDecode)]
+struct Frame<'a> {
     namespace_no: u32,
     nseq: u64,
     at_ms: u64,
     before: Option<u64>,
     salt: [u8; 16],
-    body: StoredBody,
+    body: StoredBody<'a>,
 }
 
-#[derive(Encode, Decode)]
-enum StoredBody {
+#[derive(Encode, BorrowDecode)]
+enum StoredBody<'a> {
     ScopeOpened {
-        scope: String,
-        label: Option<String>,
+        scope: &'a str,
+        label: Option<&'a str>,
         expires_ms: u64,
     },
     ScopeClosed {
-        scope: String,
+        scope: &'a str,
         end: u8,
     },
     Started {
-        at: StoredAttempt,
-        facts: StoredFacts,
-        claim: String,
-        scope: String,
+        at: StoredAttempt<'a>,
+        facts: StoredFacts<'a>,
+        claim: &'a str,
+        scope: &'a str,
         lease_ms: u64,
     },
     Finished {
-        at: StoredAttempt,
-        outcome: StoredOutcome,
+        at: StoredAttempt<'a>,
+        outcome: StoredOutcome<'a>,
         late: bool,
-        receipt: Option<StoredReceipt>,
+        receipt: Option<StoredReceipt<'a>>,
     },
     Recorded {
-        at: StoredAttempt,
-        facts: StoredFacts,
-        scope: String,
+        at: StoredAttempt<'a>,
+        facts: StoredFacts<'a>,
+        scope: &'a str,
         started_ms: u64,
-        outcome: StoredOutcome,
+        outcome: StoredOutcome<'a>,
         digest: Option<[u8; 32]>,
     },
     LeaseExpired {
-        at: StoredAttempt,
+        at: StoredAttempt<'a>,
     },
     LeaseExtended {
-        at: StoredAttempt,
+        at: StoredAttempt<'a>,
         lease_ms: u64,
     },
     StatusChecked {
-        at: StoredAttempt,
+        at: StoredAttempt<'a>,
         answer: u8,
-        source: String,
+        source: &'a str,
         age_ms: u64,
-        provider_ref: Option<String>,
+        provider_ref: Option<&'a str>,
         settles: bool,
         redacted: bool,
     },
     Resolved {
-        at: StoredAttempt,
+        at: StoredAttempt<'a>,
         state: u8,
-        reason: String,
+        reason: &'a str,
         redacted: bool,
     },
     PolicySet {
-        rules: Vec<StoredRule>,
+        rules: Vec<StoredRule<'a>>,
     },
 }
 
-#[derive(Encode, Decode)]
-struct StoredAttempt {
-    run_id: String,
-    tool_call_id: String,
+#[derive(Encode, BorrowDecode)]
+struct StoredAttempt<'a> {
+    run_id: &'a str,
+    tool_call_id: &'a str,
     attempt: u32,
 }
 
-#[derive(Encode, Decode)]
-struct StoredFacts {
-    tool: String,
+#[derive(Encode, BorrowDecode)]
+struct StoredFacts<'a> {
+    tool: &'a str,
     input_hash: [u8; 32],
     terms: StoredTerms,
-    operation_key: Option<String>,
-    message_id: Option<String>,
-    labels: Vec<(String, String)>,
+    operation_key: Option<&'a str>,
+    message_id: Option<&'a str>,
+    labels: Vec<(&'a str, &'a str)>,
     trace: Option<([u8; 16], [u8; 8])>,
     redacted: bool,
 }
 
-#[derive(Encode, Decode)]
+#[derive(Encode, BorrowDecode)]
 struct StoredTerms {
     effect: u8,
     key_window_ms: Option<u64>,
@@ -129,34 +130,33 @@ struct StoredTerms {
     max_attempts: Option<u32>,
 }
 
-#[derive(Encode, Decode)]
-struct StoredOutcome {
+#[derive(Encode, BorrowDecode)]
+struct StoredOutcome<'a> {
     status: u8,
     duration_ms: u64,
     output_hash: Option<[u8; 32]>,
-    output_summary: Option<String>,
-    error_class: Option<String>,
-    provider_ref: Option<String>,
-    message_id: Option<String>,
+    output_summary: Option<&'a str>,
+    error_class: Option<&'a str>,
+    provider_ref: Option<&'a str>,
+    message_id: Option<&'a str>,
     redacted: bool,
 }
 
-#[derive(Encode, Decode)]
-struct StoredReceipt {
-    scope: String,
+#[derive(Encode, BorrowDecode)]
+struct StoredReceipt<'a> {
+    scope: &'a str,
     digest: [u8; 32],
 }
 
-#[derive(Encode, Decode)]
-struct StoredRule {
-    pattern: String,
+#[derive(Encode, BorrowDecode)]
+struct StoredRule<'a> {
+    pattern: &'a str,
     terms: StoredTerms,
 }
 
-/// Bytes of an event. The second of a token is the second of its event, so only the digest
+/// Appends the bytes of an event. The second of a token is the second of its event, so only the digest
 /// is kept.
-pub(crate) fn encode_event(leaf: &Hash, event: &StoredEvent) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(400);
+pub(crate) fn encode_event(bytes: &mut Vec<u8>, leaf: &Hash, event: &StoredEvent) {
     bytes.push(VERSION);
     bytes.extend_from_slice(leaf);
     let frame = Frame {
@@ -167,14 +167,13 @@ pub(crate) fn encode_event(leaf: &Hash, event: &StoredEvent) -> Vec<u8> {
         salt: event.salt,
         body: to_stored(&event.body),
     };
-    append(&mut bytes, &frame);
-    bytes
+    append(bytes, &frame);
 }
 
 /// Reads the bytes of an event.
 pub(crate) fn decode_event(bytes: &[u8]) -> Result<StoredEvent, CodecError> {
     leaf_of(bytes)?;
-    let frame: Frame = take_rest(&bytes[PREFIX_LEN..], WHAT)?;
+    let frame: Frame<'_> = take_rest(&bytes[PREFIX_LEN..], WHAT)?;
     let at = Time::from_ms(frame.at_ms);
     Ok(StoredEvent {
         nseq: frame.nseq,
@@ -223,22 +222,21 @@ pub(crate) fn decode_if_first(bytes: &[u8]) -> Result<Option<StoredEvent>, Codec
     if start.before.is_some() { Ok(None) } else { decode_event(bytes).map(Some) }
 }
 
-fn to_stored(body: &Body) -> StoredBody {
+fn to_stored(body: &Body) -> StoredBody<'_> {
     match body {
         Body::ScopeOpened(e) => StoredBody::ScopeOpened {
-            scope: e.scope_id.as_str().to_owned(),
-            label: e.label.clone(),
+            scope: e.scope_id.as_str(),
+            label: e.label.as_deref(),
             expires_ms: e.expires_at.ms(),
         },
-        Body::ScopeClosed { scope_id, end } => StoredBody::ScopeClosed {
-            scope: scope_id.as_str().to_owned(),
-            end: index_of(ScopeEnd::ALL, end),
-        },
+        Body::ScopeClosed { scope_id, end } => {
+            StoredBody::ScopeClosed { scope: scope_id.as_str(), end: index_of(ScopeEnd::ALL, end) }
+        }
         Body::Started(e) => StoredBody::Started {
             at: attempt(&e.call, e.attempt),
             facts: facts(&e.facts),
-            claim: e.claim_id.as_str().to_owned(),
-            scope: e.scope_id.as_str().to_owned(),
+            claim: e.claim_id.as_str(),
+            scope: e.scope_id.as_str(),
             lease_ms: e.lease_expires_at.ms(),
         },
         Body::Finished(e) => StoredBody::Finished {
@@ -246,14 +244,14 @@ fn to_stored(body: &Body) -> StoredBody {
             outcome: outcome(&e.outcome),
             late: e.late,
             receipt: e.receipt.as_ref().map(|receipt| StoredReceipt {
-                scope: receipt.scope_id.as_str().to_owned(),
+                scope: receipt.scope_id.as_str(),
                 digest: receipt.token.digest,
             }),
         },
         Body::Recorded(e) => StoredBody::Recorded {
             at: attempt(&e.call, e.attempt),
             facts: facts(&e.facts),
-            scope: e.scope_id.as_str().to_owned(),
+            scope: e.scope_id.as_str(),
             started_ms: e.started_at.ms(),
             outcome: outcome(&e.outcome),
             digest: e.token.map(|token| token.digest),
@@ -270,44 +268,44 @@ fn to_stored(body: &Body) -> StoredBody {
         Body::StatusChecked(e) => StoredBody::StatusChecked {
             at: attempt(&e.call, e.attempt),
             answer: index_of(CheckAnswer::ALL, &e.answer),
-            source: e.source.clone(),
+            source: &e.source,
             age_ms: e.age_ms,
-            provider_ref: e.provider_ref.clone(),
+            provider_ref: e.provider_ref.as_deref(),
             settles: e.settles,
             redacted: e.redacted,
         },
         Body::Resolved { call, state, reason, redacted } => StoredBody::Resolved {
             at: attempt(call, 0),
             state: index_of(ResolvedAs::ALL, state),
-            reason: reason.clone(),
+            reason,
             redacted: *redacted,
         },
         Body::PolicySet { policy } => StoredBody::PolicySet {
             rules: policy
                 .rules
                 .iter()
-                .map(|rule| StoredRule { pattern: rule.pattern.clone(), terms: terms(&rule.terms) })
+                .map(|rule| StoredRule { pattern: &rule.pattern, terms: terms(&rule.terms) })
                 .collect(),
         },
     }
 }
 
-fn attempt(call: &CallRef, attempt: u32) -> StoredAttempt {
+fn attempt(call: &CallRef, attempt: u32) -> StoredAttempt<'_> {
     StoredAttempt {
-        run_id: call.run_id.as_str().to_owned(),
-        tool_call_id: call.tool_call_id.as_str().to_owned(),
+        run_id: call.run_id.as_str(),
+        tool_call_id: call.tool_call_id.as_str(),
         attempt,
     }
 }
 
-fn facts(facts: &Facts) -> StoredFacts {
+fn facts(facts: &Facts) -> StoredFacts<'_> {
     StoredFacts {
-        tool: facts.tool.as_str().to_owned(),
+        tool: facts.tool.as_str(),
         input_hash: *facts.input_hash.as_bytes(),
         terms: terms(&facts.terms),
-        operation_key: facts.operation_key.as_ref().map(|key| key.as_str().to_owned()),
-        message_id: facts.message_id.as_ref().map(|id| id.as_str().to_owned()),
-        labels: facts.labels.iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect(),
+        operation_key: facts.operation_key.as_ref().map(|key| key.as_str()),
+        message_id: facts.message_id.as_ref().map(|id| id.as_str()),
+        labels: facts.labels.iter().collect(),
         trace: facts.trace.map(|trace| (trace.trace_id, trace.span_id)),
         redacted: facts.redacted,
     }
@@ -322,30 +320,30 @@ fn terms(terms: &Terms) -> StoredTerms {
     }
 }
 
-fn outcome(outcome: &Outcome) -> StoredOutcome {
+fn outcome(outcome: &Outcome) -> StoredOutcome<'_> {
     StoredOutcome {
         status: index_of(OutcomeStatus::ALL, &outcome.status),
         duration_ms: outcome.duration_ms,
         output_hash: outcome.output_hash.map(|hash| *hash.as_bytes()),
-        output_summary: outcome.output_summary.clone(),
-        error_class: outcome.error_class.as_ref().map(|class| class.as_str().to_owned()),
-        provider_ref: outcome.provider_ref.clone(),
-        message_id: outcome.message_id.clone(),
+        output_summary: outcome.output_summary.as_deref(),
+        error_class: outcome.error_class.as_ref().map(|class| class.as_str()),
+        provider_ref: outcome.provider_ref.as_deref(),
+        message_id: outcome.message_id.as_deref(),
         redacted: outcome.redacted,
     }
 }
 
 /// `None` if a text or a number is not what was once checked.
-fn from_stored(stored: StoredBody, at: Time) -> Option<Body> {
+fn from_stored(stored: StoredBody<'_>, at: Time) -> Option<Body> {
     let token = |digest| Token { epoch: at.epoch_s(), digest };
     Some(match stored {
         StoredBody::ScopeOpened { scope, label, expires_ms } => Body::ScopeOpened(ScopeOpened {
-            scope_id: ScopeId::parse(&scope).ok()?,
-            label,
+            scope_id: ScopeId::parse(scope).ok()?,
+            label: label.map(str::to_owned),
             expires_at: Time::from_ms(expires_ms),
         }),
         StoredBody::ScopeClosed { scope, end } => Body::ScopeClosed {
-            scope_id: ScopeId::parse(&scope).ok()?,
+            scope_id: ScopeId::parse(scope).ok()?,
             end: at_index(ScopeEnd::ALL, end)?,
         },
         StoredBody::Started { at, facts, claim, scope, lease_ms } => {
@@ -354,8 +352,8 @@ fn from_stored(stored: StoredBody, at: Time) -> Option<Body> {
                 call,
                 attempt,
                 facts: read_facts(facts)?,
-                claim_id: ClaimId::parse(&claim).ok()?,
-                scope_id: ScopeId::parse(&scope).ok()?,
+                claim_id: ClaimId::parse(claim).ok()?,
+                scope_id: ScopeId::parse(scope).ok()?,
                 lease_expires_at: Time::from_ms(lease_ms),
             })
         }
@@ -363,7 +361,7 @@ fn from_stored(stored: StoredBody, at: Time) -> Option<Body> {
             let (call, attempt) = place(&at)?;
             let receipt = match receipt {
                 Some(receipt) => Some(Receipt {
-                    scope_id: ScopeId::parse(&receipt.scope).ok()?,
+                    scope_id: ScopeId::parse(receipt.scope).ok()?,
                     token: token(receipt.digest),
                 }),
                 None => None,
@@ -377,7 +375,7 @@ fn from_stored(stored: StoredBody, at: Time) -> Option<Body> {
                 call,
                 attempt,
                 facts: read_facts(facts)?,
-                scope_id: ScopeId::parse(&scope).ok()?,
+                scope_id: ScopeId::parse(scope).ok()?,
                 started_at: Time::from_ms(started_ms),
                 outcome: read_outcome(outcome)?,
                 token: digest.map(token),
@@ -405,9 +403,9 @@ fn from_stored(stored: StoredBody, at: Time) -> Option<Body> {
                 call,
                 attempt,
                 answer: at_index(CheckAnswer::ALL, answer)?,
-                source,
+                source: source.to_owned(),
                 age_ms,
-                provider_ref,
+                provider_ref: provider_ref.map(str::to_owned),
                 settles,
                 redacted,
             })
@@ -415,36 +413,45 @@ fn from_stored(stored: StoredBody, at: Time) -> Option<Body> {
         StoredBody::Resolved { at, state, reason, redacted } => Body::Resolved {
             call: place(&at)?.0,
             state: at_index(ResolvedAs::ALL, state)?,
-            reason,
+            reason: reason.to_owned(),
             redacted,
         },
         StoredBody::PolicySet { rules } => {
             let rules = rules
                 .into_iter()
-                .map(|rule| Some(Rule { pattern: rule.pattern, terms: read_terms(&rule.terms)? }))
+                .map(|rule| {
+                    Some(Rule { pattern: rule.pattern.to_owned(), terms: read_terms(&rule.terms)? })
+                })
                 .collect::<Option<Vec<_>>>()?;
             Body::PolicySet { policy: Policy { rules } }
         }
     })
 }
 
-fn place(stored: &StoredAttempt) -> Option<(CallRef, u32)> {
-    let run_id = RunId::parse(&stored.run_id).ok()?;
-    let tool_call_id = ToolCallId::parse(&stored.tool_call_id).ok()?;
+fn place(stored: &StoredAttempt<'_>) -> Option<(CallRef, u32)> {
+    let run_id = RunId::parse(stored.run_id).ok()?;
+    let tool_call_id = ToolCallId::parse(stored.tool_call_id).ok()?;
     Some((CallRef { run_id, tool_call_id }, stored.attempt))
 }
 
-fn read_facts(stored: StoredFacts) -> Option<Facts> {
+fn read_facts(stored: StoredFacts<'_>) -> Option<Facts> {
     Some(Facts {
-        tool: ToolName::parse(&stored.tool).ok()?,
+        tool: ToolName::parse(stored.tool).ok()?,
         input_hash: InputHash::from_bytes(stored.input_hash),
         terms: read_terms(&stored.terms)?,
         operation_key: parsed(stored.operation_key, OperationKey::parse)?,
         message_id: parsed(stored.message_id, MessageId::parse)?,
-        labels: Labels::parse(stored.labels).ok()?,
+        labels: read_labels(&stored.labels)?,
         trace: stored.trace.map(|(trace_id, span_id)| Trace { trace_id, span_id }),
         redacted: stored.redacted,
     })
+}
+
+fn read_labels(stored: &[(&str, &str)]) -> Option<Labels> {
+    if stored.is_empty() {
+        return Some(Labels::default());
+    }
+    Labels::parse(stored.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))).ok()
 }
 
 fn read_terms(stored: &StoredTerms) -> Option<Terms> {
@@ -456,24 +463,24 @@ fn read_terms(stored: &StoredTerms) -> Option<Terms> {
     })
 }
 
-fn read_outcome(stored: StoredOutcome) -> Option<Outcome> {
+fn read_outcome(stored: StoredOutcome<'_>) -> Option<Outcome> {
     Some(Outcome {
         status: at_index(OutcomeStatus::ALL, stored.status)?,
         duration_ms: stored.duration_ms,
         output_hash: stored.output_hash.map(OutputHash::from_bytes),
-        output_summary: stored.output_summary,
+        output_summary: stored.output_summary.map(str::to_owned),
         error_class: parsed(stored.error_class, ErrorClass::parse)?,
-        provider_ref: stored.provider_ref,
-        message_id: stored.message_id,
+        provider_ref: stored.provider_ref.map(str::to_owned),
+        message_id: stored.message_id.map(str::to_owned),
         redacted: stored.redacted,
     })
 }
 
 /// `Some(None)` for an absent text, `None` for a broken one.
-fn parsed<T, E>(text: Option<String>, parse: fn(&str) -> Result<T, E>) -> Option<Option<T>> {
+fn parsed<T, E>(text: Option<&str>, parse: fn(&str) -> Result<T, E>) -> Option<Option<T>> {
     match text {
         None => Some(None),
-        Some(text) => parse(&text).ok().map(Some),
+        Some(text) => parse(text).ok().map(Some),
     }
 }
 

@@ -60,6 +60,9 @@ pub(crate) struct OpenCallRow {
     pub(crate) namespace_no: u32,
     pub(crate) run_no: u64,
     pub(crate) tool_call_id: String,
+    /// When the lease of its newest attempt ends, if that attempt is open: a start reads all
+    /// leases, and should read no more than these rows.
+    pub(crate) lease_end_ms: Option<u64>,
 }
 row!(OpenCallRow, "open call");
 

@@ -6,11 +6,12 @@ use recibo_core::id::{CallRef, Namespace, RunId, ScopeId, ToolName};
 use recibo_core::receipt::Token;
 use recibo_core::status::CallState;
 use recibo_core::time::Time;
+use redb::AccessGuard;
 
 use super::{CallView, Snapshot, run_of};
 use crate::codec::{OpenCallRow, TipRow, decode_event, namespace_of};
 use crate::error::StorageError;
-use crate::tables::{self, RunKey};
+use crate::tables::{self, OpenKey, RunKey};
 
 /// Events, or open calls, looked at for one page at most. A page that finds too few rows in so many comes
 /// short, with a token to go on.
@@ -103,12 +104,12 @@ impl Snapshot {
         let (start, end) = (RunKey::order(run_no, from), RunKey::order(run_no, u64::MAX));
         let mut page = CallPage { calls: Vec::new(), next: None };
         for row in self.runs.range(start.as_slice()..=end.as_slice())? {
-            let (key, value) = row?;
+            let first_seq = in_order(row?.0.value())?;
             if page.calls.len() == limit {
-                page.next = RunKey::first_seq_of(key.value());
+                page.next = Some(first_seq);
                 break;
             }
-            page.calls.push(self.call_at(namespace, run_no, value.value())?);
+            page.calls.push(self.call_at(namespace, run_no, first_seq)?);
         }
         Ok(Some(page))
     }
@@ -117,12 +118,9 @@ impl Snapshot {
         &self,
         namespace: &Namespace,
         run_no: u64,
-        tool_call_id: &[u8],
+        first_seq: u64,
     ) -> Result<CallView, StorageError> {
-        let id = std::str::from_utf8(tool_call_id)
-            .map_err(|_| StorageError::Inconsistent("an id is no text"))?;
-        let found = self.lookup().call_in(run_no, id)?;
-        self.view(namespace, found.ok_or(StorageError::Inconsistent("a call is missing"))?)
+        self.view(namespace, self.lookup().call_from(run_no, first_seq)?)
     }
 
     /// The receipts of a run, in the order of their calls, of one scope if one is named.
@@ -137,8 +135,8 @@ impl Snapshot {
         let (start, end) = (RunKey::order(run_no, 0), RunKey::order(run_no, u64::MAX));
         let mut lines = Vec::new();
         for row in self.runs.range(start.as_slice()..=end.as_slice())? {
-            let (_, value) = row?;
-            for record in self.call_at(namespace, run_no, value.value())?.records {
+            let first_seq = in_order(row?.0.value())?;
+            for record in self.call_at(namespace, run_no, first_seq)?.records {
                 let is_wanted = scope_id.is_none_or(|scope| record.scope_id == *scope);
                 if let (Some(token), true) = (record.token, is_wanted) {
                     lines.push(ReceiptLine { tool: record.tool, token });
@@ -177,14 +175,35 @@ impl Snapshot {
         limit: usize,
     ) -> Result<CallPage, StorageError> {
         let table = self.txn.open_table(tables::OPEN_CALLS)?;
+        let (open_from, open_to) = (OpenKey::open(from), OpenKey::open(u64::MAX));
+        let open = table.range(open_from.as_slice()..=open_to.as_slice())?;
+        let mut open = open.map(open_call).peekable();
+        // A call with an open attempt whose lease is over is unknown too, so these two lists
+        // are read side by side, in ledger order.
+        let is_unknown_wanted = filter.state != Some(CallState::InFlight);
+        let unknown_from = OpenKey::unknown(if is_unknown_wanted { from } else { u64::MAX });
+        let unknown_to = OpenKey::unknown(u64::MAX);
+        let unknown = table.range(unknown_from.as_slice()..=unknown_to.as_slice())?;
+        let mut unknown = unknown.map(open_call).peekable();
+        let mut rows = std::iter::from_fn(|| {
+            let place = |row: Option<&Result<(u64, OpenCallRow), StorageError>>| match row {
+                Some(Ok((first_seq, _))) => *first_seq,
+                // What fails, fails at once.
+                Some(Err(_)) => 0,
+                None => u64::MAX,
+            };
+            if place(open.peek()) < place(unknown.peek()) { open.next() } else { unknown.next() }
+        });
+
         let mut page = CallPage { calls: Vec::new(), next: None };
-        for (looked_at, row) in table.range(from..)?.enumerate() {
-            let (key, value) = row?;
+        let mut looked_at = 0;
+        while let Some(row) = rows.next().transpose()? {
+            let (first_seq, row) = row;
             if looked_at == SCAN_MAX {
-                page.next = Some(key.value());
+                page.next = Some(first_seq);
                 break;
             }
-            let row = OpenCallRow::decode(value.value())?;
+            looked_at += 1;
             if row.namespace_no != namespace_no {
                 continue;
             }
@@ -194,10 +213,10 @@ impl Snapshot {
                 continue;
             }
             if page.calls.len() == limit {
-                page.next = Some(key.value());
+                page.next = Some(first_seq);
                 break;
             }
-            page.calls.push(self.call_at(namespace, row.run_no, row.tool_call_id.as_bytes())?);
+            page.calls.push(self.call_at(namespace, row.run_no, first_seq)?);
         }
         Ok(page)
     }
@@ -246,4 +265,17 @@ impl Snapshot {
             filter.state.is_none_or(|wanted| wanted == state)
         }))
     }
+}
+
+fn in_order(order_key: &[u8]) -> Result<u64, StorageError> {
+    RunKey::first_seq_of(order_key).ok_or(StorageError::Inconsistent("an order key is short"))
+}
+
+type Row<'a> = (AccessGuard<'a, &'static [u8]>, AccessGuard<'a, &'static [u8]>);
+
+fn open_call(row: Result<Row<'_>, redb::StorageError>) -> Result<(u64, OpenCallRow), StorageError> {
+    let (key, value) = row?;
+    let first_seq = OpenKey::first_seq_of(key.value());
+    let first_seq = first_seq.ok_or(StorageError::Inconsistent("an open call's key is short"))?;
+    Ok((first_seq, OpenCallRow::decode(value.value())?))
 }
