@@ -53,6 +53,16 @@ macro_rules! hash_type {
             }
         }
 
+        impl $name {
+            /// The text as ASCII: `sha256:` and 64 digits.
+            pub(crate) fn text(&self) -> [u8; 71] {
+                let mut text = [0; 71];
+                text[..7].copy_from_slice(b"sha256:");
+                HEXLOWER.encode_mut(&self.0, &mut text[7..]);
+                text
+            }
+        }
+
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 let mut digits = [0; 64];

@@ -180,17 +180,35 @@ pub struct SignedFields<'a> {
 impl SignedFields<'_> {
     /// The bytes that are signed: the framed fields, the numbers as decimal digits.
     pub fn message(&self) -> Vec<u8> {
+        let (mut timestamp, mut attempt) = ([0; DECIMAL_LEN_MAX], [0; DECIMAL_LEN_MAX]);
         frame(&[
             SIGN_DOMAIN,
             self.tool.as_bytes(),
-            self.input_hash.to_string().as_bytes(),
-            self.output_hash.to_string().as_bytes(),
-            self.timestamp.to_string().as_bytes(),
+            &self.input_hash.text(),
+            &self.output_hash.text(),
+            decimal(self.timestamp, &mut timestamp),
             self.namespace.as_bytes(),
             self.run_id.as_bytes(),
             self.tool_call_id.as_bytes(),
-            self.attempt.to_string().as_bytes(),
+            decimal(u64::from(self.attempt), &mut attempt),
             self.scope_id.as_bytes(),
         ])
+    }
+}
+
+/// Digits of the largest number.
+const DECIMAL_LEN_MAX: usize = 20;
+
+/// A number as decimal ASCII, without the memory that a text would take: this is done for
+/// every receipt.
+fn decimal(mut number: u64, digits: &mut [u8; DECIMAL_LEN_MAX]) -> &[u8] {
+    let mut start = DECIMAL_LEN_MAX;
+    loop {
+        start -= 1;
+        digits[start] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            return &digits[start..];
+        }
     }
 }

@@ -9,7 +9,7 @@ use recibo_core::decision::Moment;
 use recibo_core::effect::Policy;
 use recibo_core::event::Body;
 use recibo_core::hash::sha256;
-use recibo_core::id::{CallRef, Namespace};
+use recibo_core::id::{CallRef, Namespace, RunId};
 use recibo_core::lease::LeaseSecret;
 use recibo_core::plan::{Place, Plan};
 use recibo_core::receipt::IdempotencyKey;
@@ -40,10 +40,33 @@ pub(crate) struct WriterState {
     pub(crate) namespace_names: Vec<Namespace>,
     /// Ends of the leases that live, with the first seq of their call.
     pub(crate) leases: BTreeSet<(Time, u64)>,
+    pub(crate) runs: RunNumbers,
     pub(crate) keyring: Keyring,
     pub(crate) api_keys: ApiKeys,
     pub(crate) lease_secret: LeaseSecret,
     pub(crate) entropy: Entropy,
+}
+
+/// Numbers of the runs that were written to lately: those of live runs are asked for again and
+/// again. A number never changes once it is given, and a batch that fails ends the writer.
+#[derive(Default)]
+pub(crate) struct RunNumbers(HashMap<(u32, RunId), u64>);
+
+impl RunNumbers {
+    /// About 100 bytes each.
+    const MAX: usize = 8192;
+
+    fn get(&self, namespace_no: u32, run_id: &RunId) -> Option<u64> {
+        // The clone shares the text.
+        self.0.get(&(namespace_no, run_id.clone())).copied()
+    }
+
+    fn put(&mut self, namespace_no: u32, run_id: RunId, run_no: u64) {
+        if self.0.len() >= Self::MAX {
+            self.0.clear();
+        }
+        self.0.insert((namespace_no, run_id), run_no);
+    }
 }
 
 /// A namespace's row, and its policy in force.
@@ -149,12 +172,13 @@ impl<'t, 's> Batch<'t, 's> {
     }
 
     pub(crate) fn find(
-        &self,
+        &mut self,
         namespace: &Namespace,
         call: &CallRef,
     ) -> Result<Option<Found>, StorageError> {
-        match self.namespace_no(namespace) {
-            Some(no) => self.lookup().call(no, call),
+        let Some(namespace_no) = self.namespace_no(namespace) else { return Ok(None) };
+        match self.known_run(namespace_no, &call.run_id)? {
+            Some(run_no) => self.lookup().call_in(run_no, call.tool_call_id.as_str()),
             None => Ok(None),
         }
     }
@@ -224,13 +248,30 @@ impl<'t, 's> Batch<'t, 's> {
     }
 
     fn run_no(&mut self, namespace_no: u32, call: &CallRef) -> Result<u64, StorageError> {
-        if let Some(run_no) = self.lookup().run_no(namespace_no, &call.run_id)? {
+        if let Some(run_no) = self.known_run(namespace_no, &call.run_id)? {
             return Ok(run_no);
         }
         let run_no = self.state.head.next_run_no;
         self.state.head.next_run_no += 1;
         let key = tables::under(namespace_no, call.run_id.as_str());
         self.tables.run_ids.insert(key.as_slice(), run_no.to_be_bytes().as_slice())?;
+        self.state.runs.put(namespace_no, call.run_id.clone(), run_no);
+        Ok(run_no)
+    }
+
+    /// The number of a run that has one.
+    pub(crate) fn known_run(
+        &mut self,
+        namespace_no: u32,
+        run_id: &RunId,
+    ) -> Result<Option<u64>, StorageError> {
+        if let Some(run_no) = self.state.runs.get(namespace_no, run_id) {
+            return Ok(Some(run_no));
+        }
+        let run_no = self.lookup().run_no(namespace_no, run_id)?;
+        if let Some(run_no) = run_no {
+            self.state.runs.put(namespace_no, run_id.clone(), run_no);
+        }
         Ok(run_no)
     }
 

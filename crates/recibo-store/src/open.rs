@@ -15,7 +15,9 @@ use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, StorageBack
 use zeroize::Zeroize;
 
 use crate::api_key::ApiKeys;
-use crate::batch::{Batch, Entropy, NamespaceState, Tables, WriterState, idempotency_entry};
+use crate::batch::{
+    Batch, Entropy, NamespaceState, RunNumbers, Tables, WriterState, idempotency_entry,
+};
 use crate::clock::{Clock, LedgerClock};
 use crate::codec::{ApiKeyRow, Head, NamespaceRow, OpenCallRow, decode_event, decode_if_first};
 use crate::error::{OpenError, StorageError};
@@ -247,6 +249,7 @@ fn read_state(
         namespaces,
         namespace_names,
         leases,
+        runs: RunNumbers::default(),
         keyring,
         api_keys,
         lease_secret,

@@ -204,7 +204,7 @@ impl Batch<'_, '_> {
 
     /// Another call that holds the operation key, where a new call brings one.
     fn holder(
-        &self,
+        &mut self,
         namespace: &Namespace,
         call: &CallRef,
         key: Option<&OperationKey>,
@@ -221,20 +221,19 @@ impl Batch<'_, '_> {
 
     /// The newest other call of the run that does the same.
     fn twin(
-        &self,
+        &mut self,
         namespace: &Namespace,
         claim: &Claim,
         found: Option<&Found>,
     ) -> Result<Option<Twin>, StorageError> {
-        let lookup = self.lookup();
         let run_no = match (found, self.namespace_no(namespace)) {
             (Some(found), _) => Some(found.run_no),
-            (None, Some(no)) => lookup.run_no(no, &claim.call.run_id)?,
+            (None, Some(no)) => self.known_run(no, &claim.call.run_id)?,
             (None, None) => None,
         };
         match run_no {
             Some(run_no) => {
-                lookup.twin(run_no, &claim.call, &claim.tool, &claim.input_hash, self.now())
+                self.lookup().twin(run_no, &claim.call, &claim.tool, &claim.input_hash, self.now())
             }
             None => Ok(None),
         }
