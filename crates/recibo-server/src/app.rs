@@ -68,7 +68,17 @@ impl App {
         self.0.stopping.subscribe()
     }
 
-    /// Reads from a fresh snapshot on a blocking thread: reads touch the disk.
+    /// Reads a row or a few, right here. Such a read touches a dozen pages, nearly always in
+    /// memory; where they are not, the disk holds up this thread for less time than it takes to
+    /// hand a read to another thread and back under load.
+    pub(crate) fn look<T>(
+        &self,
+        look: impl FnOnce(&Snapshot) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        look(&self.0.store.snapshot()?)
+    }
+
+    /// Reads from a snapshot on a blocking thread: what may take many rows.
     pub(crate) async fn read<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Snapshot) -> Result<T, Failure> + Send + 'static,

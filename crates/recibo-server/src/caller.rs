@@ -44,7 +44,7 @@ impl FromRequestParts<App> for Caller {
         let known = app.store().authenticate(api_key);
         let Some(info) = known else { return Err(refused("the API key is not valid")) };
         match Role::parse(&info.role) {
-            Some(role) => Ok(Self { role, namespace: info.namespace }),
+            Some(role) => Ok(Self { role, namespace: info.namespace.clone() }),
             None => {
                 tracing::error!(id = info.id, "an API key has a role that this version has not");
                 Err(refused("the API key is not valid"))

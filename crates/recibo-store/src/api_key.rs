@@ -64,15 +64,24 @@ pub fn make(
 
 /// All keys, in memory. The writer changes them, every request reads them.
 #[derive(Clone, Default)]
-pub(crate) struct ApiKeys(Arc<RwLock<HashMap<String, ApiKeyRow>>>);
+pub(crate) struct ApiKeys(Arc<RwLock<HashMap<String, Known>>>);
+
+struct Known {
+    row: ApiKeyRow,
+    /// `None` if its namespace is none: such a key is good for nothing.
+    info: Option<Arc<ApiKeyInfo>>,
+}
 
 impl ApiKeys {
     pub(crate) fn put(&self, id: String, row: ApiKeyRow) {
-        self.0.write().expect("no holder panics").insert(id, row);
+        self.0
+            .write()
+            .expect("no holder panics")
+            .insert(id.clone(), Known { info: info(&id, &row).map(Arc::new), row });
     }
 
     pub(crate) fn row(&self, id: &str) -> Option<ApiKeyRow> {
-        self.0.read().expect("no holder panics").get(id).cloned()
+        self.0.read().expect("no holder panics").get(id).map(|known| known.row.clone())
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -80,20 +89,21 @@ impl ApiKeys {
     }
 
     /// The key that this text is, if it is good now.
-    pub(crate) fn authenticate(&self, text: &str, now: Time) -> Option<ApiKeyInfo> {
+    pub(crate) fn authenticate(&self, text: &str, now: Time) -> Option<Arc<ApiKeyInfo>> {
         let (id, secret) = text.strip_prefix("rcb_")?.split_once('_')?;
         let digest = sha256(&[secret.as_bytes()]);
         let keys = self.0.read().expect("no holder panics");
-        let row = keys.get(id)?;
+        let Known { row, info } = keys.get(id)?;
         let is_right: bool = row.digest.ct_eq(&digest).into();
         let is_good = row.revoked_ms.is_none() && row.expires_ms.is_none_or(|end| now.ms() < end);
-        (is_right && is_good).then(|| info(id, row)).flatten()
+        if is_right && is_good { info.clone() } else { None }
     }
 
     /// All keys, oldest first.
     pub(crate) fn list(&self) -> Vec<ApiKeyInfo> {
         let keys = self.0.read().expect("no holder panics");
-        let mut list: Vec<ApiKeyInfo> = keys.iter().filter_map(|(id, row)| info(id, row)).collect();
+        let mut list: Vec<ApiKeyInfo> =
+            keys.values().filter_map(|known| known.info.as_deref().cloned()).collect();
         list.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
         list
     }

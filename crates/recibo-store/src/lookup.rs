@@ -246,18 +246,32 @@ impl<B: ByBytes, N: BySeq> Lookup<'_, B, N> {
             .ok_or(StorageError::Inconsistent("an attempt is missing"))
     }
 
-    /// The record of an attempt, from its events.
-    pub(crate) fn record(
+    /// The record of an attempt of a call, from its events. The first event is at hand.
+    pub(crate) fn record_of(
         &self,
         namespace: &Namespace,
-        recorded_at: Time,
+        found: &Found,
         attempt: &Attempt,
         now: Time,
     ) -> Result<Record, StorageError> {
-        let opening = self.event(attempt.started_seq)?;
+        let tip = &found.known.call.tip;
+        let recorded_at = tip.recorded_at;
+        let later;
+        let opening = if attempt.started_seq == tip.first_seq {
+            &found.first
+        } else {
+            later = self.event(attempt.started_seq)?;
+            &later
+        };
         let mut outcomes = Vec::with_capacity(attempt.outcomes.len());
         for mark in &attempt.outcomes {
-            outcomes.push(self.event(mark.seq)?.body);
+            // A one-shot is its own outcome.
+            let is_opening = mark.seq == attempt.started_seq;
+            outcomes.push(if is_opening {
+                opening.body.clone()
+            } else {
+                self.event(mark.seq)?.body
+            });
         }
         let settling = attempt.settled.map(|settled| self.event(settled.seq)).transpose()?;
         let settling = settling.as_ref().map(|event| &event.body);

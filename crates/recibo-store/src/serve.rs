@@ -19,7 +19,7 @@ use zeroize::Zeroizing;
 use crate::answer::{CheckedAnswer, ClaimAnswer, OpenedScope, RecordAnswer, Twin};
 use crate::api_key::{ApiKeyDraft, ApiKeyInfo};
 use crate::batch::{Batch, claim_origin, shot_origin};
-use crate::codec::{ApiKeyRow, ScopeRow};
+use crate::codec::{ApiKeyRow, ScopeRow, StoredEvent};
 use crate::error::StorageError;
 use crate::etag;
 use crate::keyring::LiveScope;
@@ -176,7 +176,7 @@ impl Batch<'_, '_> {
         let lookup = self.lookup();
         let tip = &found.known.call.tip;
         let attempt = lookup.deciding(found.run_no, id_of(found)?, tip)?;
-        lookup.record(namespace, tip.recorded_at, &attempt, self.now())
+        lookup.record_of(namespace, found, &attempt, self.now())
     }
 
     /// The attempt that a claim id got. Older attempts are searched only where the answer
@@ -251,12 +251,11 @@ impl Batch<'_, '_> {
             Some(found) => self.bring_up(found, report.attempt)?,
             None => None,
         };
-        let (opening, outcomes) = match &attempt {
-            Some(attempt) => {
-                let opening = self.lookup().event(attempt.started_seq)?;
-                (Some(opening), self.outcomes(attempt)?)
+        let (opening, outcomes) = match (&attempt, &found) {
+            (Some(attempt), Some(found)) => {
+                (Some(self.opening(found, attempt)?), self.outcomes(attempt)?)
             }
-            None => (None, Vec::new()),
+            _ => (None, Vec::new()),
         };
         let said: Vec<Outcome> = outcomes.iter().filter_map(|b| b.outcome().cloned()).collect();
         // A one-shot never had a lease, so no token is right for it.
@@ -318,6 +317,14 @@ impl Batch<'_, '_> {
         Ok(attempt)
     }
 
+    /// The event that opened an attempt: for most, the call's first, which is at hand.
+    fn opening(&self, found: &Found, attempt: &Attempt) -> Result<StoredEvent, StorageError> {
+        if attempt.started_seq == found.known.call.tip.first_seq {
+            return Ok(found.first.clone());
+        }
+        self.lookup().event(attempt.started_seq)
+    }
+
     fn outcomes(&self, attempt: &Attempt) -> Result<Vec<Body>, StorageError> {
         let lookup = self.lookup();
         attempt.outcomes.iter().map(|mark| Ok(lookup.event(mark.seq)?.body)).collect()
@@ -367,7 +374,7 @@ impl Batch<'_, '_> {
                 let attempt =
                     lookup.attempt(found.run_no, id_of(found)?, tip, recording.attempt)?;
                 let attempt = attempt.ok_or(StorageError::Inconsistent("an attempt is missing"))?;
-                lookup.record(namespace, tip.recorded_at, &attempt, now)?
+                lookup.record_of(namespace, found, &attempt, now)?
             }
             (None, None) => return Err(StorageError::Inconsistent("a replay without a call")),
         };

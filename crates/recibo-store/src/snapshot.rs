@@ -3,8 +3,10 @@
 //! Keep snapshots short: while one lives, the space that it sees cannot be used again.
 
 mod pages;
+mod reading;
 
-use recibo_core::call::Attempt;
+use std::sync::Arc;
+
 use recibo_core::decision::{Decision, Moment};
 use recibo_core::effect::Policy;
 use recibo_core::event::{Body, Event, Facts};
@@ -14,33 +16,25 @@ use recibo_core::record::Record;
 use recibo_core::status::{CallState, ScopeEnd};
 use recibo_core::time::Time;
 use recibo_core::tree::{Frontier, Hash};
-use redb::{Database, ReadOnlyTable, ReadTransaction};
+
+pub(crate) use reading::Latest;
 
 pub use pages::{CallFilter, CallPage, ReceiptLine, RunSummary};
 
 use crate::answer::Twin;
 use crate::clock::LedgerClock;
-use crate::codec::{
-    Head, NamespaceRow, ScopeRow, StoredEvent, decode_event, leaf_of, namespace_of,
-};
+use crate::codec::{NamespaceRow, ScopeRow, StoredEvent, decode_event, leaf_of, namespace_of};
 use crate::error::StorageError;
 use crate::etag;
-use crate::hash_index::{Key, Kind, Readers, View};
+use crate::hash_index::{Key, Kind};
 use crate::keyring::Keyring;
 use crate::lookup::{Found, Fresh, Lookup, number};
 use crate::tables;
-
-type Bytes = ReadOnlyTable<&'static [u8], &'static [u8]>;
-type Seqs = ReadOnlyTable<u64, &'static [u8]>;
+use reading::{Bytes, Reading, Seqs};
 
 /// A view of the ledger at one moment.
 pub struct Snapshot {
-    txn: ReadTransaction,
-    hash_index: View,
-    run_ids: Bytes,
-    runs: Bytes,
-    events: Seqs,
-    head: Head,
+    reading: Arc<Reading>,
     keyring: Keyring,
     moment: Moment,
 }
@@ -140,32 +134,13 @@ pub struct LogHead {
 }
 
 impl Snapshot {
-    pub(crate) fn open(
-        db: &Database,
-        hash_index: &Readers,
-        keyring: Keyring,
-        clock: &LedgerClock,
-    ) -> Result<Self, StorageError> {
-        let (txn, hash_index) = hash_index.begin(db)?;
-        // Read last, so that no event of the snapshot is later than its time.
+    pub(crate) fn new(reading: Arc<Reading>, keyring: Keyring, clock: &LedgerClock) -> Self {
+        // Read after the transaction began, so that no event of the snapshot is later.
         let now = clock.now();
-        let head = match txn.open_table(tables::META)?.get(tables::HEAD_KEY)? {
-            Some(value) => Head::decode(value.value())?,
-            None => Head::default(),
-        };
-        let void = head.key_windows_void_until_ms;
+        let void = reading.head.key_windows_void_until_ms;
         let moment =
             Moment { now, key_windows_void_until: (void > 0).then(|| Time::from_ms(void)) };
-        Ok(Self {
-            run_ids: txn.open_table(tables::RUN_IDS)?,
-            runs: txn.open_table(tables::RUNS)?,
-            events: txn.open_table(tables::EVENTS)?,
-            txn,
-            hash_index,
-            head,
-            keyring,
-            moment,
-        })
+        Self { reading, keyring, moment }
     }
 
     /// Ledger time of this snapshot.
@@ -175,23 +150,23 @@ impl Snapshot {
 
     /// Size and root of the log.
     pub fn log_head(&self) -> Result<LogHead, StorageError> {
-        let frontier = Frontier::from_parts(self.head.size, self.head.frontier.clone())
-            .map_err(|_| StorageError::Inconsistent("the frontier does not fit the size"))?;
-        Ok(LogHead { size: self.head.size, root: frontier.root() })
+        let frontier =
+            Frontier::from_parts(self.reading.head.size, self.reading.head.frontier.clone())
+                .map_err(|_| StorageError::Inconsistent("the frontier does not fit the size"))?;
+        Ok(LogHead { size: self.reading.head.size, root: frontier.root() })
     }
 
     fn lookup(&self) -> Lookup<'_, Bytes, Seqs> {
         Lookup {
-            run_ids: &self.run_ids,
-            runs: &self.runs,
-            events: &self.events,
+            run_ids: &self.reading.run_ids,
+            runs: &self.reading.runs,
+            events: &self.reading.events,
             fresh: Fresh::NONE,
         }
     }
 
     fn namespace(&self, namespace: &Namespace) -> Result<Option<NamespaceRow>, StorageError> {
-        let table = self.txn.open_table(tables::NAMESPACES)?;
-        let value = table.get(namespace.as_str().as_bytes())?;
+        let value = self.reading.namespaces.get(namespace.as_str().as_bytes())?;
         Ok(value.map(|value| NamespaceRow::decode(value.value())).transpose()?)
     }
 
@@ -219,7 +194,7 @@ impl Snapshot {
         let older = lookup.all_older(found.run_no, call.tool_call_id.as_str(), tip)?;
         let attempts = older.iter().chain([&tip.newest]);
         let records: Vec<Record> = attempts
-            .map(|attempt| lookup.record(namespace, tip.recorded_at, attempt, self.now()))
+            .map(|attempt| lookup.record_of(namespace, &found, attempt, self.now()))
             .collect::<Result<_, _>>()?;
         Ok(CallView {
             call: call.clone(),
@@ -245,17 +220,9 @@ impl Snapshot {
         let tip = &found.known.call.tip;
         let attempt =
             self.lookup().attempt(found.run_no, call.tool_call_id.as_str(), tip, number)?;
-        let record = attempt.map(|attempt| self.record(namespace, tip.recorded_at, &attempt));
+        let record =
+            attempt.map(|attempt| self.lookup().record_of(namespace, &found, &attempt, self.now()));
         Ok(Some(record.transpose()?))
-    }
-
-    fn record(
-        &self,
-        namespace: &Namespace,
-        recorded_at: Time,
-        attempt: &Attempt,
-    ) -> Result<Record, StorageError> {
-        self.lookup().record(namespace, recorded_at, attempt, self.now())
     }
 
     /// What the table says of a call; also of one that is not known. Costs the same however
@@ -277,13 +244,14 @@ impl Snapshot {
             });
         };
         let tip = &found.known.call.tip;
-        let attempt = self.lookup().deciding(found.run_no, call.tool_call_id.as_str(), tip)?;
+        let lookup = self.lookup();
+        let attempt = lookup.deciding(found.run_no, call.tool_call_id.as_str(), tip)?;
         Ok(DecisionView {
             decision: found.known.decision(&self.moment),
             idempotency_key,
-            record: Some(Box::new(self.record(namespace, tip.recorded_at, &attempt)?)),
+            record: Some(Box::new(lookup.record_of(namespace, &found, &attempt, self.now())?)),
             etag: Some(etag::of(tip, self.now())),
-            twin: self.lookup().twin(
+            twin: lookup.twin(
                 found.run_no,
                 call,
                 &found.known.facts.tool,
@@ -303,7 +271,7 @@ impl Snapshot {
             return self.call_by_idempotency_key(namespace, &key);
         } else if let Ok(key) = OperationKey::parse(key) {
             let Some(row) = self.namespace(namespace)? else { return Ok(None) };
-            let table = self.txn.open_table(tables::OPERATION_KEYS)?;
+            let table = self.reading.txn.open_table(tables::OPERATION_KEYS)?;
             let key = tables::under(row.no, key.as_str());
             table.get(key.as_slice())?.map(|value| number(value.value())).transpose()?
         } else {
@@ -320,11 +288,11 @@ impl Snapshot {
         namespace: &Namespace,
         key: &IdempotencyKey,
     ) -> Result<Option<CallRef>, StorageError> {
-        let rows = self.txn.open_table(tables::HASH_INDEX)?;
+        let rows = self.reading.txn.open_table(tables::HASH_INDEX)?;
         let prefix = Key::new(Kind::IdempotencyKey, key.as_bytes());
-        self.hash_index.find_map(&rows, prefix, |first_seq| {
+        self.reading.hash_index.find_map(&rows, prefix, |first_seq| {
             // The index may be ahead of this snapshot.
-            let Some(value) = self.events.get(first_seq)? else { return Ok(None) };
+            let Some(value) = self.reading.events.get(first_seq)? else { return Ok(None) };
             let event = decode_event(value.value())?;
             // The namespace is part of the key, so an equal key is the caller's own.
             let call = event.body.call().map(|(call, _)| call);
@@ -342,7 +310,7 @@ impl Snapshot {
         let Some(row) = self.namespace(namespace)? else { return Ok(None) };
         let Some(second_ms) = token.epoch.checked_mul(1000) else { return Ok(None) };
         let first = self.first_at_or_after(Time::from_ms(second_ms))?;
-        for entry in self.events.range(first..)? {
+        for entry in self.reading.events.range(first..)? {
             let (_, value) = entry?;
             let (namespace_no, at) = namespace_of(value.value())?;
             if at.epoch_s() != token.epoch {
@@ -366,10 +334,10 @@ impl Snapshot {
 
     /// The first event at or after a time, by binary search.
     fn first_at_or_after(&self, time: Time) -> Result<u64, StorageError> {
-        let (mut low, mut high) = (0, self.head.size);
+        let (mut low, mut high) = (0, self.reading.head.size);
         while low < high {
             let middle = low + (high - low) / 2;
-            let value = self.events.get(middle)?;
+            let value = self.reading.events.get(middle)?;
             let value = value.ok_or(StorageError::Inconsistent("an event is missing"))?;
             if namespace_of(value.value())?.1 < time {
                 low = middle + 1;
@@ -409,7 +377,7 @@ impl Snapshot {
         scope_id: &ScopeId,
     ) -> Result<Option<ScopeView>, StorageError> {
         let Some(own) = self.namespace(namespace)? else { return Ok(None) };
-        let table = self.txn.open_table(tables::SCOPES)?;
+        let table = self.reading.txn.open_table(tables::SCOPES)?;
         let row = match table.get(scope_id.as_str().as_bytes())? {
             Some(value) => ScopeRow::decode(value.value())?,
             None => return Ok(None),
@@ -492,7 +460,7 @@ impl Snapshot {
         seq: u64,
     ) -> Result<Option<(Event, Hash)>, StorageError> {
         let Some(row) = self.namespace(namespace)? else { return Ok(None) };
-        let Some(value) = self.events.get(seq)? else { return Ok(None) };
+        let Some(value) = self.reading.events.get(seq)? else { return Ok(None) };
         let leaf = leaf_of(value.value())?;
         let stored = decode_event(value.value())?;
         Ok((stored.namespace_no == row.no).then(|| (event_of(seq, namespace, stored), leaf)))

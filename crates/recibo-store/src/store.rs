@@ -124,7 +124,8 @@ impl Store {
     /// snapshots on a blocking thread.
     pub fn snapshot(&self) -> Result<Snapshot, StorageError> {
         let inner = &self.0;
-        Snapshot::open(&inner.db, &inner.hash_index, inner.keyring.clone(), &inner.clock)
+        let reading = inner.shared.latest.get(self.size(), &inner.db, &inner.hash_index)?;
+        Ok(Snapshot::new(reading, inner.keyring.clone(), &inner.clock))
     }
 
     /// Number of durable events.
@@ -244,7 +245,7 @@ impl Store {
     }
 
     /// The API key that this text is, if it is good now.
-    pub fn authenticate(&self, api_key: &str) -> Option<ApiKeyInfo> {
+    pub fn authenticate(&self, api_key: &str) -> Option<Arc<ApiKeyInfo>> {
         self.0.api_keys.authenticate(api_key, self.now())
     }
 

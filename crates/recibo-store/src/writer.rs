@@ -17,6 +17,7 @@ use crate::answer::{Ask, Command, RecordAnswer, Reply};
 use crate::batch::{Batch, Tables, WriterState};
 use crate::clock::LedgerClock;
 use crate::error::{StorageError, WriteError};
+use crate::snapshot::Latest;
 
 /// Drafts in one transaction at most. Throughput is flat above this, and a batch is how long
 /// the first one in it waits.
@@ -31,6 +32,8 @@ pub(crate) struct Shared {
     pub(crate) failed: AtomicBool,
     /// Number of committed events.
     pub(crate) size: AtomicU64,
+    /// What the newest commit looks like to readers.
+    pub(crate) latest: Latest,
     /// Wakes those who wait for a call to change.
     pub(crate) committed: tokio::sync::Notify,
     /// Wakes those who wait for the writer's end.
@@ -91,6 +94,7 @@ impl Writer {
         let is_durable = committed.is_ok();
         if is_durable {
             self.shared.size.store(self.state.head.size, Ordering::SeqCst);
+            self.shared.latest.forget();
         }
         // From here on the batch counts.
         for answer in pending {

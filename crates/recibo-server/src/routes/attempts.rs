@@ -25,10 +25,9 @@ problems!(Problems: KEYED, IDS; CallNotFound, AttemptNotFound);
 pub(crate) async fn get(State(app): State<App>, caller: Caller, ids: Ids, _: NoQuery) -> Answer {
     let (call, attempt) = (ids.call()?, ids.attempt()?);
     caller.may(Action::Read)?;
-    app.read(move |snapshot| match snapshot.attempt(&caller.namespace, &call, attempt)? {
+    app.look(|snapshot| match snapshot.attempt(&caller.namespace, &call, attempt)? {
         Some(Some(record)) => Ok(answer::ok(&Record::from_core(&record))),
         Some(None) => Err(Failure::new(Code::AttemptNotFound, "the call has no such attempt")),
         None => Err(Failure::new(Code::CallNotFound, "no such call")),
     })
-    .await
 }

@@ -77,7 +77,7 @@ async fn decided(
     loop {
         // Before the look, so that no commit in between is missed.
         let size = app.store().size();
-        let view = look(app, namespace, call).await?;
+        let view = app.look(|snapshot| Ok(snapshot.decision(namespace, call)?))?;
         let is_over = Instant::now() >= deadline || *stopping.borrow_and_update();
         if view.decision.kind != DecisionKind::Wait || is_over || !app.store().is_serving() {
             return Ok(view);
@@ -94,9 +94,4 @@ async fn decided(
             _ = stopping.changed() => {}
         }
     }
-}
-
-async fn look(app: &App, namespace: &Namespace, call: &CallRef) -> Result<DecisionView, Failure> {
-    let (namespace, call) = (namespace.clone(), call.clone());
-    app.read(move |snapshot| Ok(snapshot.decision(&namespace, &call)?)).await
 }

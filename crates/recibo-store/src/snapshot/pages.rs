@@ -77,7 +77,7 @@ impl Snapshot {
         };
         let mut last_seq = 0;
         let (from, to) = (RunKey::call(run_no, ""), RunKey::call(run_no, "\u{7f}"));
-        for row in self.runs.range(from.as_slice()..to.as_slice())? {
+        for row in self.reading.runs.range(from.as_slice()..to.as_slice())? {
             let (_, value) = row?;
             let tip = TipRow::decode(value.value())?.tip()?;
             summary.calls += 1;
@@ -103,7 +103,7 @@ impl Snapshot {
         let Some(run_no) = run_of(self, namespace, run_id)? else { return Ok(None) };
         let (start, end) = (RunKey::order(run_no, from), RunKey::order(run_no, u64::MAX));
         let mut page = CallPage { calls: Vec::new(), next: None };
-        for row in self.runs.range(start.as_slice()..=end.as_slice())? {
+        for row in self.reading.runs.range(start.as_slice()..=end.as_slice())? {
             let first_seq = in_order(row?.0.value())?;
             if page.calls.len() == limit {
                 page.next = Some(first_seq);
@@ -134,7 +134,7 @@ impl Snapshot {
         let Some(run_no) = run_of(self, namespace, run_id)? else { return Ok(None) };
         let (start, end) = (RunKey::order(run_no, 0), RunKey::order(run_no, u64::MAX));
         let mut lines = Vec::new();
-        for row in self.runs.range(start.as_slice()..=end.as_slice())? {
+        for row in self.reading.runs.range(start.as_slice()..=end.as_slice())? {
             let first_seq = in_order(row?.0.value())?;
             for record in self.call_at(namespace, run_no, first_seq)?.records {
                 let is_wanted = scope_id.is_none_or(|scope| record.scope_id == *scope);
@@ -174,7 +174,7 @@ impl Snapshot {
         from: u64,
         limit: usize,
     ) -> Result<CallPage, StorageError> {
-        let table = self.txn.open_table(tables::OPEN_CALLS)?;
+        let table = self.reading.txn.open_table(tables::OPEN_CALLS)?;
         let (open_from, open_to) = (OpenKey::open(from), OpenKey::open(u64::MAX));
         let open = table.range(open_from.as_slice()..=open_to.as_slice())?;
         let mut open = open.map(open_call).peekable();
@@ -230,7 +230,7 @@ impl Snapshot {
         limit: usize,
     ) -> Result<CallPage, StorageError> {
         let mut page = CallPage { calls: Vec::new(), next: None };
-        for (looked_at, entry) in self.events.range(from..)?.enumerate() {
+        for (looked_at, entry) in self.reading.events.range(from..)?.enumerate() {
             let (key, value) = entry?;
             let seq = key.value();
             if looked_at == SCAN_MAX {
