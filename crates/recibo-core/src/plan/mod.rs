@@ -161,7 +161,8 @@ struct Draft {
 impl Draft {
     /// Begins, with the end of a lease that is due before anything else.
     fn begin(place: &Place, call: Option<Call>, target: &CallRef) -> Self {
-        let mut draft = Self { place: *place, call, bodies: Vec::new() };
+        // Nearly always one; two where a lease ended unnoticed.
+        let mut draft = Self { place: *place, call, bodies: Vec::with_capacity(1) };
         let due = draft.call.as_ref().map(|call| &call.tip.newest);
         if let Some(newest) = due.filter(|newest| newest.is_expiry_due(place.moment.now)) {
             let attempt = newest.number;
