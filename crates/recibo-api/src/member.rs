@@ -1,5 +1,6 @@
 //! Single members of requests: their rules, and the masking of free text.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use recibo_core::hash::{InputHash, OutputHash};
@@ -8,7 +9,7 @@ use recibo_core::json::{self, JsonError};
 use recibo_core::secret::{self, Scan};
 use recibo_core::{limits, summary};
 use serde::de::{self, MapAccess};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::problem::{Code, Problem};
@@ -22,7 +23,21 @@ pub(crate) fn given<'de, D: Deserializer<'de>>(
 }
 
 /// Labels as they were sent: names differ, nothing else is checked.
-pub(crate) struct LabelPairs(Vec<(String, String)>);
+#[derive(Clone)]
+pub struct LabelPairs(Vec<(String, String)>);
+
+/// What a client sends. The order of the names means nothing.
+impl From<&BTreeMap<String, String>> for LabelPairs {
+    fn from(labels: &BTreeMap<String, String>) -> Self {
+        Self(labels.iter().map(|(name, value)| (name.clone(), value.clone())).collect())
+    }
+}
+
+impl Serialize for LabelPairs {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
 
 impl<'de> Deserialize<'de> for LabelPairs {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -90,6 +90,11 @@ impl Code {
         Self::ALL.iter().copied().find(|code| code.as_str() == text)
     }
 
+    /// Whether the same request may fare better in a moment.
+    pub fn is_passing(self) -> bool {
+        matches!(self, Self::Overloaded | Self::LedgerStopped)
+    }
+
     /// The URI of the code: `urn:recibo:problem:<code>`.
     pub fn type_uri(self) -> String {
         format!("urn:recibo:problem:{}", self.as_str())
@@ -118,6 +123,19 @@ impl Problem {
     /// A problem without further members.
     pub fn new(code: Code, detail: impl Into<String>) -> Self {
         Self { code, detail: detail.into(), extra: Map::new() }
+    }
+
+    /// A write that found the queue full.
+    pub fn overloaded() -> Self {
+        Self::new(Code::Overloaded, "too many writes wait already; nothing was stored, try again")
+    }
+
+    /// A write whose commit failed, or that came after the end of the ledger.
+    pub fn ledger_stopped() -> Self {
+        Self::new(
+            Code::LedgerStopped,
+            "whether this write happened is known after the restart; ask again then",
+        )
     }
 
     /// Adds a member.

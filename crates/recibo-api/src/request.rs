@@ -1,4 +1,5 @@
-//! What requests may say, and how each becomes a checked value of the core.
+//! What requests may say, and how each becomes a checked value of the core. What clients send
+//! is the same type: members are public, and `parse` is the one check.
 //!
 //! None of these types has `Debug`: they hold arguments and results.
 
@@ -10,6 +11,7 @@ mod settle;
 #[cfg(test)]
 mod tests;
 
+pub use crate::member::LabelPairs;
 pub use claim::ClaimRequest;
 pub use manage::{ApiKeyParams, ApiKeyRequest, ScopeParams, ScopeRequest};
 pub use one_shot::{BatchRequest, OneShotRequest};

@@ -56,14 +56,8 @@ impl From<WriteError> for Failure {
     fn from(error: WriteError) -> Self {
         match error {
             WriteError::Refused(refusal) => refusal.into(),
-            WriteError::QueueFull => Self::new(
-                Code::Overloaded,
-                "too many writes wait already; nothing was stored, try again",
-            ),
-            WriteError::Stopped => Self::new(
-                Code::LedgerStopped,
-                "whether this write happened is known after the restart; ask again then",
-            ),
+            WriteError::QueueFull => Problem::overloaded().into(),
+            WriteError::Stopped => Problem::ledger_stopped().into(),
         }
     }
 }

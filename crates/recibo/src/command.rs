@@ -57,10 +57,10 @@ async fn verdict(ledger: &Ledger, call: &Call) -> Result<Verdict, Failure> {
         CallState::Ok | CallState::Terminal | CallState::Abandoned => {
             Ok(Verdict::of_fixed_state(call.state.0))
         }
-        _ => decision(ledger, &call.run_id, &call.tool_call_id)
-            .await?
-            .read::<DecisionAnswer>()
-            .map(|decision| Verdict::from(&decision)),
+        _ => {
+            let answer = decision(ledger, &call.run_id, &call.tool_call_id).await?;
+            Ok(Verdict::from(&answer.read::<DecisionAnswer>()?))
+        }
     }
 }
 

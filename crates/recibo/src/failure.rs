@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use recibo_api::client::ClientError;
 use recibo_api::{Code, Problem};
 use serde_json::json;
 
@@ -68,24 +69,6 @@ impl Failure {
         Self::WithCode { exit_code, failure: Box::new(self) }
     }
 
-    /// Reads a body that came with an error status. A proxy that finds no service answers for
-    /// it (502, 503, 504); that is no answer of the ledger.
-    pub fn from_answer(status: u16, body: String) -> Self {
-        match serde_json::from_str::<Problem>(&body) {
-            Ok(problem) => Self::Refused { problem: Box::new(problem), body },
-            Err(_) if matches!(status, 502..=504) => Self::Unreachable {
-                detail: format!(
-                    "something else answers for the service, with HTTP status {status}"
-                ),
-                advice: "see whether the service runs behind its proxy".into(),
-            },
-            Err(_) => Self::Here {
-                detail: format!("the answer has HTTP status {status} and is no problem document"),
-                advice: Some("is this address the service's? A proxy may stand before it".into()),
-            },
-        }
-    }
-
     /// What the ledger said.
     fn problem(&self) -> Option<&Problem> {
         match self {
@@ -106,7 +89,7 @@ impl Failure {
         match self {
             Self::Unreachable { .. } => true,
             Self::WithCode { failure, .. } => failure.is_passing(),
-            _ => matches!(self.code(), Some(Code::Overloaded | Code::LedgerStopped)),
+            _ => self.code().is_some_and(Code::is_passing),
         }
     }
 
@@ -178,6 +161,35 @@ impl Failure {
     }
 }
 
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        let detail = error.to_string();
+        let advice = match error {
+            ClientError::Refused { problem, body } => return Self::Refused { problem, body },
+            ClientError::NoAnswer { .. } => {
+                let advice = "see whether the service runs and whether the address is right";
+                return Self::Unreachable { detail, advice: advice.into() };
+            }
+            ClientError::Gateway { .. } => {
+                let advice = "see whether the service runs behind its proxy";
+                return Self::Unreachable { detail, advice: advice.into() };
+            }
+            ClientError::BadAddress { .. } => return Self::usage(detail),
+            ClientError::BadApiKey => {
+                return Self::usage("the API key file does not hold an API key");
+            }
+            ClientError::NoClient { .. } => return Self::said(detail),
+            ClientError::Foreign { .. } => {
+                "is this address the service's? A proxy may stand before it"
+            }
+            ClientError::Unreadable { .. } => {
+                "the service may be of another version: compare `recibo --version` with /v1/config"
+            }
+        };
+        Self::advised(detail, advice)
+    }
+}
+
 /// What a person can do about each refusal.
 fn advice(code: Code) -> &'static str {
     match code {
@@ -246,7 +258,7 @@ mod tests {
     #[test]
     fn a_refusal_says_what_happened_its_code_and_what_to_do() {
         let body = Problem::new(Code::VersionMismatch, "read it again").with("x_y", 1).to_json();
-        let failure = Failure::from_answer(412, body.clone());
+        let failure = Failure::from(ClientError::from_answer(412, body.clone()));
         assert_eq!(
             paint::plain(&failure.for_people()),
             "error: read it again (version_mismatch)\n  x y: 1\n  to do: look at the call again \
@@ -262,29 +274,9 @@ mod tests {
 
     #[test]
     fn other_failures_are_problem_documents_too() {
-        let failure = Failure::from_answer(500, "<html>".into());
+        let failure = Failure::from(ClientError::from_answer(500, "<html>".into()));
         let json: serde_json::Value = serde_json::from_str(&failure.to_json()).unwrap();
         assert_eq!(json["code"], "command_failed");
         assert_eq!(Failure::usage("no").exit_code(), 2);
-    }
-
-    #[test]
-    fn only_what_may_fare_better_in_a_moment_is_passing() {
-        let problem = |code| Problem::new(code, "why").to_json();
-        for (status, body, is_passing) in [
-            (502, "<html>".to_owned(), true),
-            (503, String::new(), true),
-            (504, "{}".to_owned(), true),
-            (500, "<html>".to_owned(), false),
-            (404, "<html>".to_owned(), false),
-            (503, problem(Code::Overloaded), true),
-            (503, problem(Code::LedgerStopped), true),
-            (500, problem(Code::Internal), false),
-            (409, problem(Code::LeaseLive), false),
-        ] {
-            let failure = Failure::from_answer(status, body.clone());
-            assert_eq!(failure.is_passing(), is_passing, "{status} {body}");
-            assert_eq!(failure.with_exit_code(32).is_passing(), is_passing, "{status} {body}");
-        }
     }
 }

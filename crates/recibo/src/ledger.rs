@@ -4,11 +4,10 @@
 
 mod embedded;
 mod find;
-mod http;
-mod request;
 
 pub use find::{IfMissing, find};
-pub use request::{Answer, Request};
+use recibo_api::client::Service;
+pub use recibo_api::client::{Answer, Request};
 
 use crate::failure::Failure;
 
@@ -16,21 +15,16 @@ use crate::failure::Failure;
 pub struct Ledger(Transport);
 
 enum Transport {
-    Service(http::Service),
+    Service(Service),
     Embedded(embedded::Embedded),
 }
 
 impl Ledger {
     /// Sends a request; an answer that is no success is a failure.
     pub async fn call(&self, request: Request) -> Result<Answer, Failure> {
-        let answer = match &self.0 {
-            Transport::Service(service) => service.call(request).await?,
-            Transport::Embedded(embedded) => embedded.call(request).await?,
-        };
-        if (200..300).contains(&answer.status) {
-            Ok(answer)
-        } else {
-            Err(Failure::from_answer(answer.status, answer.body))
+        match &self.0 {
+            Transport::Service(service) => Ok(service.call(request).await?),
+            Transport::Embedded(embedded) => Ok(embedded.call(request).await?.into_success()?),
         }
     }
 

@@ -3,7 +3,7 @@
 use recibo_core::id::{CallRef, ClaimId, MessageId, OperationKey, ScopeId, ToolName, Trace};
 use recibo_core::limits;
 use recibo_core::plan::Claim;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
@@ -12,39 +12,48 @@ use crate::problem::Problem;
 use crate::word::EffectWord;
 
 /// Asks for permission to run a call. One of `input` and `input_hash` is needed.
-#[derive(Deserialize, ToSchema)]
+#[derive(Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClaimRequest<'a> {
     /// Whose key is to sign.
-    pub(crate) scope_id: String,
+    pub scope_id: String,
     /// Drawn fresh by the process that will send, and never persisted.
-    pub(crate) claim_id: String,
+    pub claim_id: String,
     /// The tool.
     #[schema(max_length = 128)]
-    pub(crate) tool: String,
+    pub tool: String,
     /// A stricter effect than the policy's, or one where the policy has none.
-    pub(crate) effect: Option<EffectWord>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effect: Option<EffectWord>,
     /// The arguments, any JSON value; null is the JSON null. Hashed and dropped.
     #[serde(borrow, default, deserialize_with = "member::given")]
     #[schema(value_type = Value, required = false)]
-    pub(crate) input: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input: Option<&'a RawValue>,
     /// Instead of `input`: the hash of its canonical form.
-    pub(crate) input_hash: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_hash: Option<String>,
     /// How long the attempt may stay open.
     #[schema(minimum = 1000, maximum = 86_400_000, default = 60_000)]
-    pub(crate) lease_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lease_ms: Option<u64>,
     /// The attempt that a grant must be.
     #[schema(minimum = 1)]
-    pub(crate) attempt: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<u32>,
     /// A key of the caller's own that the outside service knows; the same on every attempt.
-    pub(crate) operation_key: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation_key: Option<String>,
     /// Links to a message; never compared.
-    pub(crate) message_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<String>,
     /// At most 16, 2 KiB together.
     #[schema(value_type = Option<std::collections::BTreeMap<String, String>>)]
-    pub(crate) labels: Option<LabelPairs>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub labels: Option<LabelPairs>,
     /// W3C Trace Context.
-    pub(crate) traceparent: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
 }
 
 impl ClaimRequest<'_> {

@@ -2,7 +2,7 @@
 
 use recibo_core::id::Namespace;
 use recibo_core::limits;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::body;
@@ -11,15 +11,17 @@ use crate::problem::Problem;
 use crate::role::{Role, RoleWord};
 
 /// Asks for a signing key.
-#[derive(Default, Deserialize, ToSchema)]
+#[derive(Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScopeRequest {
     /// A name for it.
     #[schema(max_length = 256)]
-    pub(crate) label: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
     /// How long the key lives at most; 24 hours when not given.
     #[schema(minimum = 1000, maximum = 2_592_000_000_i64, default = 86_400_000)]
-    pub(crate) ttl_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ttl_ms: Option<u64>,
 }
 
 /// A scope to be opened, checked.

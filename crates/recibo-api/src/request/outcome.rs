@@ -5,7 +5,7 @@ use recibo_core::id::{CallRef, MessageId, ProviderRef, ScopeId};
 use recibo_core::limits;
 use recibo_core::plan::Report;
 use recibo_core::status::OutcomeStatus;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
@@ -15,35 +15,42 @@ use crate::word::OutcomeStatusWord;
 
 /// Reports how an attempt ended. One of `output` and `output_hash` is needed for `ok`,
 /// `error_class` for all else.
-#[derive(Deserialize, ToSchema)]
+#[derive(Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OutcomeRequest<'a> {
     /// From the grant.
-    pub(crate) lease_token: String,
+    pub lease_token: String,
     /// How it ended.
-    pub(crate) status: OutcomeStatusWord,
+    pub status: OutcomeStatusWord,
     /// By the caller's monotonic clock.
     #[schema(maximum = 9_007_199_254_740_991_i64)]
-    pub(crate) duration_ms: u64,
+    pub duration_ms: u64,
     /// The result as the model sees it, before the receipt line; null is the JSON null.
     /// Hashed and dropped.
     #[serde(borrow, default, deserialize_with = "member::given")]
     #[schema(value_type = Value, required = false)]
-    pub(crate) output: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<&'a RawValue>,
     /// Instead of `output`: the hash of its text.
-    pub(crate) output_hash: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_hash: Option<String>,
     /// At most 2 KiB; the shape of `output` when none is given.
     #[serde(borrow)]
     #[schema(value_type = Option<Object>)]
-    pub(crate) output_summary: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_summary: Option<&'a RawValue>,
     /// 1 to 64 of `a-z0-9_.`
-    pub(crate) error_class: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_class: Option<String>,
     /// What the outside service calls the effect.
-    pub(crate) provider_ref: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider_ref: Option<String>,
     /// Links to a message.
-    pub(crate) message_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<String>,
     /// A living scope that signs if the attempt's own is gone.
-    pub(crate) scope_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scope_id: Option<String>,
 }
 
 /// An outcome, checked.

@@ -3,7 +3,7 @@
 use recibo_core::id::{CallRef, ProviderRef};
 use recibo_core::limits;
 use recibo_core::plan::{Check, Resolution};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::member::{self, Mask};
@@ -11,19 +11,21 @@ use crate::problem::Problem;
 use crate::word::{CheckAnswerWord, ResolvedAsWord};
 
 /// Reports what the outside service said when it was asked.
-#[derive(Deserialize, ToSchema)]
+#[derive(Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CheckRequest {
     /// What it said.
-    pub(crate) answer: CheckAnswerWord,
+    pub answer: CheckAnswerWord,
     /// Who was asked.
     #[schema(min_length = 1, max_length = 1024)]
-    pub(crate) source: String,
+    pub source: String,
     /// How long ago it was asked.
     #[schema(maximum = 9_007_199_254_740_991_i64, default = 0)]
-    pub(crate) age_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub age_ms: Option<u64>,
     /// What the outside service calls the effect.
-    pub(crate) provider_ref: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider_ref: Option<String>,
 }
 
 impl CheckRequest {

@@ -131,7 +131,7 @@ async fn claim(ledger: &Ledger, wish: &Wish, scope_id: &str) -> Result<Permissio
 }
 
 fn permission(answer: &Answer, asked_at_ms: u64) -> Result<Permission, Failure> {
-    Ok(match answer.read().map_err(not_run)? {
+    Ok(match answer.read().map_err(|error| not_run(error.into()))? {
         ClaimAnswer::Granted(granted) => Permission::Granted(Grant {
             attempt: granted.attempt,
             lease_token: granted.lease.token,

@@ -47,7 +47,7 @@ pub async fn send(
     let mut pauses = PAUSES_MS.iter();
     loop {
         let failure = match ledger.call(Request::post(&path, &body)).await {
-            Ok(answer) => return answer.read().map_err(|failure| lost(failure, wish)),
+            Ok(answer) => return answer.read().map_err(|error| lost(error.into(), wish)),
             Err(failure) => failure,
         };
         let Some(pause) = pauses.next().filter(|_| failure.is_passing()) else {

@@ -3,10 +3,10 @@
 
 use std::path::Path;
 
+use recibo_api::client::{Service, is_alive};
 use zeroize::Zeroizing;
 
 use super::embedded::Embedded;
-use super::http::{self, Service};
 use super::{Ledger, Transport};
 use crate::cli::Target;
 use crate::data::{self, Knobs};
@@ -54,7 +54,7 @@ pub async fn find(target: &Target, if_missing: IfMissing) -> Result<Ledger, Fail
 /// killed one leaves behind.
 async fn running_service(folder: &Path) -> Option<String> {
     let note = data::ServiceNote::read(folder)?;
-    (note.is_running() && http::is_alive(&note.url).await).then_some(note.url)
+    (note.is_running() && is_alive(&note.url).await).then_some(note.url)
 }
 
 async fn open_here(folder: &Path, given_key: Option<Zeroizing<String>>) -> Result<Ledger, Failure> {

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use axum::http::Method;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use reqwest::Method;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
-use crate::failure::Failure;
+use super::ClientError;
 
 /// What RFC 3986 never gives a meaning to; all else in an id is data and is escaped.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -15,8 +15,8 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'
 /// How long an answer may take beyond what the request itself waits for.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A request to a ledger.
-#[derive(Clone, Debug)]
+/// A request to a ledger. It has no `Debug`: its body may hold arguments and results.
+#[derive(Clone)]
 pub struct Request {
     /// The method.
     pub method: Method,
@@ -46,8 +46,12 @@ impl Request {
     }
 
     /// Sends a JSON document.
-    pub fn post(segments: &[&str], body: &Value) -> Self {
-        Self { body: Some(body.to_string()), ..Self::new(Method::POST, segments) }
+    ///
+    /// # Panics
+    /// If the value has no JSON form, which the types of this crate always have.
+    pub fn post(segments: &[&str], body: &impl Serialize) -> Self {
+        let body = serde_json::to_string(body).expect("a request has a JSON form");
+        Self { body: Some(body), ..Self::new(Method::POST, segments) }
     }
 
     /// Verifies a receipt. This path has a colon, which is not data.
@@ -112,14 +116,25 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// The answer if it has a status of success.
+    ///
+    /// # Errors
+    /// What the error status means.
+    pub fn into_success(self) -> Result<Self, ClientError> {
+        if (200..300).contains(&self.status) {
+            Ok(self)
+        } else {
+            Err(ClientError::from_answer(self.status, self.body))
+        }
+    }
+
     /// Reads the document.
-    pub fn read<T: DeserializeOwned>(&self) -> Result<T, Failure> {
-        serde_json::from_str(&self.body).map_err(|error| {
-            Failure::advised(
-                format!("the answer is not what was asked for: {error}"),
-                "the service may be of another version: compare `recibo --version` with /v1/config",
-            )
-        })
+    ///
+    /// # Errors
+    /// [`ClientError::Unreadable`] if it is of another form.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, ClientError> {
+        serde_json::from_str(&self.body)
+            .map_err(|error| ClientError::Unreadable { cause: error.to_string() })
     }
 }
 
