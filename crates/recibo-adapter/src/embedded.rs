@@ -1,0 +1,206 @@
+//! A ledger in this process. No server and no JSON in between: requests are checked as the
+//! service checks them, and go to the store as values of the core.
+
+use std::sync::{Arc, Once};
+use std::time::Duration;
+
+use recibo_api::answer::{DecisionAnswer, OutcomeAnswer, Twin};
+use recibo_api::request::{CheckRequest, ClaimRequest, ScopeRequest};
+use recibo_api::secrets::{SecretPolicy, refuse_claim};
+use recibo_api::{Code, Problem, Word};
+use recibo_core::id::{CallRef, Namespace, ScopeId};
+use recibo_core::limits;
+use recibo_core::plan::ClaimedAs;
+use recibo_core::status::DecisionKind;
+use recibo_store::{self as store, DecisionView, Snapshot, Store};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::error::LedgerError;
+use crate::ledger::{Checked, Claimed, Granted};
+use crate::report::Said;
+
+/// How often the ends of leases and scopes are looked for. Nothing that is answered depends on
+/// it, but a key whose time is over is wiped by it.
+const TICK: Duration = Duration::from_secs(1);
+/// Longest pause between two looks at a call while others are written.
+const PAUSE_MAX: Duration = Duration::from_millis(100);
+
+#[derive(Clone)]
+pub(crate) struct Embedded(Arc<Inner>);
+
+struct Inner {
+    store: Store,
+    namespace: Namespace,
+    ticks: Once,
+}
+
+impl Embedded {
+    pub(crate) fn new(store: Store, namespace: Namespace) -> Self {
+        Self(Arc::new(Inner { store, namespace, ticks: Once::new() }))
+    }
+
+    pub(crate) async fn open_scope(&self, request: ScopeRequest) -> Result<String, LedgerError> {
+        self.tick();
+        let params = request.parse()?;
+        let Inner { store, namespace, .. } = &*self.0;
+        let opened = store.open_scope(namespace, params.label, params.ttl_ms).await?;
+        Ok(opened.scope_id.to_string())
+    }
+
+    pub(crate) async fn close_scope(&self, scope_id: &str) -> Result<(), LedgerError> {
+        let scope_id = ScopeId::parse(scope_id)?;
+        if self.0.store.close_scope(&self.0.namespace, &scope_id).await? {
+            Ok(())
+        } else {
+            Err(Problem::new(Code::ScopeNotFound, "no such scope").into())
+        }
+    }
+
+    pub(crate) async fn claim(
+        &self,
+        call: &CallRef,
+        request: ClaimRequest<'_>,
+    ) -> Result<Claimed, LedgerError> {
+        let claim = request.parse(call.clone())?;
+        refuse_claim(&claim, SecretPolicy::Mask)?;
+        Ok(claimed(self.0.store.claim(&self.0.namespace, claim).await?))
+    }
+
+    /// Looks again after each commit, but not after each of a storm of them.
+    pub(crate) async fn decision(
+        &self,
+        call: &CallRef,
+        wait: Duration,
+    ) -> Result<DecisionAnswer, LedgerError> {
+        let store = &self.0.store;
+        let deadline = Instant::now() + wait.min(Duration::from_millis(limits::WAIT_MS_MAX));
+        let mut pause = Duration::from_millis(1);
+        loop {
+            // Before the look, so that no commit in between is missed.
+            let size = store.size();
+            let view = self.look(call).await?;
+            let is_over = Instant::now() >= deadline || !store.is_serving();
+            if view.decision.kind != DecisionKind::Wait || is_over {
+                return Ok(advice(call, view));
+            }
+            let left_ms = view.decision.retry_after_ms.unwrap_or(0).max(1);
+            tokio::select! {
+                () = async {
+                    store.committed_beyond(size).await;
+                    sleep(pause).await;
+                } => pause = (pause * 2).min(PAUSE_MAX),
+                () = sleep(Duration::from_millis(left_ms)) => {}
+                () = sleep_until(deadline) => {}
+            }
+        }
+    }
+
+    pub(crate) async fn report(
+        &self,
+        call: &CallRef,
+        attempt: u32,
+        said: &Said,
+    ) -> Result<OutcomeAnswer, LedgerError> {
+        // The result need not become JSON to be hashed.
+        let shape = said.shape();
+        let params = said.request(None, shape.as_deref()).parse(call.clone(), attempt)?;
+        let Inner { store, namespace, .. } = &*self.0;
+        let answer =
+            store.report(namespace, params.report, params.lease_token, params.scope_id).await?;
+        Ok(OutcomeAnswer::from_core(&answer.record, answer.replayed))
+    }
+
+    pub(crate) async fn check(
+        &self,
+        call: &CallRef,
+        attempt: u32,
+        check: CheckRequest,
+    ) -> Result<Checked, LedgerError> {
+        let check = check.parse(call.clone(), attempt)?;
+        let checked = self.0.store.check(&self.0.namespace, check).await?;
+        let decision = self.look(call).await?.decision;
+        Ok(Checked {
+            state: decision.state,
+            decision: decision.kind,
+            reason: decision.reason,
+            retry_after_ms: checked.retry_after_ms.or(decision.retry_after_ms),
+        })
+    }
+
+    pub(crate) async fn close(&self) {
+        let store = self.0.store.clone();
+        // A panic in there has been printed, and what was answered is durable.
+        let _ = tokio::task::spawn_blocking(move || store.close()).await;
+    }
+
+    async fn look(&self, call: &CallRef) -> Result<DecisionView, LedgerError> {
+        let (namespace, call) = (self.0.namespace.clone(), call.clone());
+        self.read(move |snapshot| Ok(snapshot.decision(&namespace, &call)?)).await
+    }
+
+    /// Reads touch the disk, so they leave the async threads.
+    async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Snapshot) -> Result<T, LedgerError> + Send + 'static,
+    ) -> Result<T, LedgerError> {
+        let store = self.0.store.clone();
+        let done = tokio::task::spawn_blocking(move || read(&store.snapshot()?)).await;
+        done.unwrap_or_else(|_| Err(LedgerError::internal()))
+    }
+
+    /// Starts the ticks, once. They end with the last clone of this ledger.
+    fn tick(&self) {
+        self.0.ticks.call_once(|| {
+            let inner = Arc::downgrade(&self.0);
+            tokio::spawn(async move {
+                loop {
+                    sleep(TICK).await;
+                    let Some(inner) = inner.upgrade() else { return };
+                    // A full queue means that the writer is busy, and the next tick will do.
+                    let _ = inner.store.tick(&inner.namespace).await;
+                    if !inner.store.is_serving() {
+                        return;
+                    }
+                }
+            });
+        });
+    }
+}
+
+fn claimed(answer: store::ClaimAnswer) -> Claimed {
+    let twin = answer.twin.map(twin);
+    match answer.claimed {
+        ClaimedAs::Granted { attempt, lease_expires_at, replayed, .. } => {
+            Claimed::Granted(Granted {
+                attempt,
+                lease_token: answer.lease_token.expect("a grant has a lease token"),
+                lease_ms: lease_expires_at.ms_since(answer.now),
+                idempotency_key: answer.idempotency_key.to_string(),
+                replayed,
+                twin,
+            })
+        }
+        ClaimedAs::Advice(decision) => Claimed::Advice(Box::new(DecisionAnswer::from_core(
+            &answer.call,
+            &answer.idempotency_key,
+            &decision,
+            answer.record.as_deref(),
+            Some(&answer.input_hash),
+            twin,
+        ))),
+    }
+}
+
+fn advice(call: &CallRef, view: DecisionView) -> DecisionAnswer {
+    let twin = view.twin.map(twin);
+    let (key, record) = (&view.idempotency_key, view.record.as_deref());
+    DecisionAnswer::from_core(call, key, &view.decision, record, None, twin)
+}
+
+fn twin(twin: store::Twin) -> Twin {
+    Twin {
+        tool_call_id: twin.tool_call_id.to_string(),
+        attempt: twin.attempt,
+        state: Word(twin.state),
+    }
+}

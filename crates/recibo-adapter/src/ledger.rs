@@ -1,0 +1,244 @@
+//! One face for two ledgers: a service over HTTP, and a store of this process. Typed: what is
+//! asked and answered is the same, however it travels.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use recibo_api::answer::{ClaimAnswer, DecisionAnswer, OutcomeAnswer, Twin};
+use recibo_api::client::Service;
+use recibo_api::request::{CheckRequest, ClaimRequest, ScopeRequest};
+use recibo_core::id::{CallRef, Namespace, RunId, ToolCallId};
+use recibo_core::status::{CallState, DecisionKind, Reason};
+use recibo_store::Store;
+
+use crate::background::Background;
+use crate::embedded::Embedded;
+use crate::error::LedgerError;
+use crate::http::Http;
+use crate::patience::{Patience, Tries};
+use crate::report::Said;
+use crate::scope::{Scope, ScopeSpec};
+
+/// A ledger to talk to. Clones share it.
+#[derive(Clone)]
+pub struct Ledger {
+    backend: Arc<Mutex<Backend>>,
+    finder: Option<Arc<Finder>>,
+    pub(crate) patience: Patience,
+    pub(crate) background: Background,
+}
+
+#[derive(Clone)]
+enum Backend {
+    Http(Http),
+    Embedded(Embedded),
+}
+
+/// What a finder answers: where the ledger is now, if it is anywhere.
+pub type Finding = Pin<Box<dyn Future<Output = Option<Ledger>> + Send>>;
+type Finder = dyn Fn() -> Finding + Send + Sync;
+
+/// A granted claim, however it was asked for.
+pub(crate) struct Granted {
+    pub(crate) attempt: u32,
+    pub(crate) lease_token: String,
+    pub(crate) lease_ms: u64,
+    pub(crate) idempotency_key: String,
+    pub(crate) replayed: bool,
+    pub(crate) twin: Option<Twin>,
+}
+
+/// The answer to a claim.
+pub(crate) enum Claimed {
+    Granted(Granted),
+    Advice(Box<DecisionAnswer>),
+}
+
+/// What a status check has led to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Checked {
+    /// The call's state now.
+    pub state: CallState,
+    /// What to do.
+    pub decision: DecisionKind,
+    /// Why.
+    pub reason: Reason,
+    /// When it makes sense to ask the outside service again, in milliseconds.
+    pub retry_after_ms: Option<u64>,
+}
+
+/// Calls a method of whichever backend there is.
+macro_rules! backend {
+    ($ledger:ident.$method:ident($($argument:expr),*)) => {
+        match $ledger.backend() {
+            Backend::Http(http) => http.$method($($argument),*).await,
+            Backend::Embedded(embedded) => embedded.$method($($argument),*).await,
+        }
+    };
+}
+
+impl Ledger {
+    /// A service.
+    pub fn http(service: Service) -> Self {
+        Self::new(Backend::Http(Http(service)))
+    }
+
+    /// An open store of this process, and the namespace to write in. There are no roles here:
+    /// who has the store may do everything. The caller closes the store, or [`Ledger::close`]
+    /// does.
+    pub fn embedded(store: Store, namespace: Namespace) -> Self {
+        Self::new(Backend::Embedded(Embedded::new(store, namespace)))
+    }
+
+    fn new(backend: Backend) -> Self {
+        Self {
+            backend: Arc::new(Mutex::new(backend)),
+            finder: None,
+            patience: Patience::default(),
+            background: Background::default(),
+        }
+    }
+
+    /// The same ledger, asked again for longer or shorter while it does not answer.
+    #[must_use]
+    pub fn with_patience(mut self, patience: Patience) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// The same ledger, looked for again whenever an outcome got no answer: a service may come
+    /// back at another address.
+    #[must_use]
+    pub fn with_finder(mut self, finder: impl Fn() -> Finding + Send + Sync + 'static) -> Self {
+        self.finder = Some(Arc::new(finder));
+        self
+    }
+
+    /// A scope, not opened yet: the first claim opens it.
+    pub fn scope(&self, spec: ScopeSpec) -> Scope {
+        Scope::new(self.clone(), spec)
+    }
+
+    /// What to do about a call; with `wait` (up to 30 s) once there is something else to do
+    /// than wait, or when the time is over. Advice, never permission.
+    ///
+    /// # Errors
+    /// `invalid_id`, or what stands between here and the ledger.
+    pub async fn decision(
+        &self,
+        run_id: &str,
+        tool_call_id: &str,
+        wait: Duration,
+    ) -> Result<DecisionAnswer, LedgerError> {
+        let call = call_ref(run_id, tool_call_id)?;
+        backend!(self.decision(&call, wait))
+    }
+
+    /// Tells the ledger what the outside service said of an attempt. Over HTTP this needs the
+    /// role `reconciler`.
+    ///
+    /// # Errors
+    /// `forbidden`, `call_not_found`, `attempt_not_found`, `attempt_settled` and the like.
+    pub async fn check(
+        &self,
+        run_id: &str,
+        tool_call_id: &str,
+        attempt: u32,
+        check: CheckRequest,
+    ) -> Result<Checked, LedgerError> {
+        let call = call_ref(run_id, tool_call_id)?;
+        backend!(self.check(&call, attempt, check))
+    }
+
+    /// Returns once no claim and no outcome is under way, also none of a dropped [`crate::Grant`].
+    /// Call it before the runtime ends.
+    pub async fn idle(&self) {
+        self.background.idle().await;
+    }
+
+    /// Waits until nothing is under way and closes a store of this process, for all clones. A
+    /// service is left alone.
+    pub async fn close(&self) {
+        self.idle().await;
+        if let Backend::Embedded(embedded) = self.backend() {
+            embedded.close().await;
+        }
+    }
+
+    pub(crate) async fn open_scope(&self, spec: &ScopeSpec) -> Result<String, LedgerError> {
+        let mut tries = Tries::new(self.patience.claim_tries, &self.patience);
+        loop {
+            let request = ScopeRequest { label: spec.label.clone(), ttl_ms: spec.ttl_ms() };
+            match backend!(self.open_scope(request)) {
+                Err(error) if error.is_passing() && tries.take() => tries.wait().await,
+                result => return result,
+            }
+        }
+    }
+
+    pub(crate) async fn close_scope(&self, scope_id: &str) -> Result<(), LedgerError> {
+        backend!(self.close_scope(scope_id))
+    }
+
+    pub(crate) async fn claim(
+        &self,
+        call: &CallRef,
+        request: ClaimRequest<'_>,
+    ) -> Result<Claimed, LedgerError> {
+        backend!(self.claim(call, request))
+    }
+
+    pub(crate) async fn report(
+        &self,
+        call: &CallRef,
+        attempt: u32,
+        said: &Said,
+    ) -> Result<OutcomeAnswer, LedgerError> {
+        backend!(self.report(call, attempt, said))
+    }
+
+    /// Looks for the ledger again. What it is replaced by is shared by all clones.
+    pub(crate) async fn find_again(&self) {
+        let Some(finder) = &self.finder else { return };
+        if let Some(found) = finder().await {
+            let found = found.backend();
+            *self.backend.lock().expect("no holder panics") = found;
+        }
+    }
+
+    fn backend(&self) -> Backend {
+        self.backend.lock().expect("no holder panics").clone()
+    }
+}
+
+impl fmt::Debug for Ledger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.backend() {
+            Backend::Http(Http(service)) => f.debug_tuple("Ledger").field(&service).finish(),
+            Backend::Embedded(_) => f.debug_tuple("Ledger").finish_non_exhaustive(),
+        }
+    }
+}
+
+impl From<ClaimAnswer> for Claimed {
+    fn from(answer: ClaimAnswer) -> Self {
+        match answer {
+            ClaimAnswer::Granted(granted) => Self::Granted(Granted {
+                attempt: granted.attempt,
+                lease_token: granted.lease.token,
+                lease_ms: granted.lease.duration_ms,
+                idempotency_key: granted.idempotency_key,
+                replayed: granted.replayed,
+                twin: granted.twin,
+            }),
+            ClaimAnswer::Advice(advice) => Self::Advice(advice),
+        }
+    }
+}
+
+pub(crate) fn call_ref(run_id: &str, tool_call_id: &str) -> Result<CallRef, LedgerError> {
+    Ok(CallRef { run_id: RunId::parse(run_id)?, tool_call_id: ToolCallId::parse(tool_call_id)? })
+}

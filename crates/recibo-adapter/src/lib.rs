@@ -1,0 +1,35 @@
+//! Wraps the tools of an agent, so that every call leaves a receipt: claim, run, measure,
+//! classify, record.
+//!
+//! Two levels. The low one is [`Ledger`], [`Scope`], [`Grant`]: one attempt, asked for and
+//! reported, over HTTP or on a store of this process. It knows nothing of what a tool is.
+//!
+//! Everything here needs a Tokio runtime with time and, over HTTP, IO.
+#![forbid(unsafe_code)]
+
+mod background;
+mod claim;
+mod embedded;
+mod error;
+mod grant;
+mod http;
+pub mod input;
+mod lease;
+mod ledger;
+mod outcome;
+mod patience;
+mod report;
+mod scope;
+
+pub use claim::{CallSpec, Permission};
+pub use error::LedgerError;
+pub use grant::Grant;
+pub use lease::{last_moment_ms, now_ms};
+pub use ledger::{Checked, Finding, Ledger};
+pub use outcome::{Outcome, Output};
+pub use patience::Patience;
+pub use recibo_api::answer::{DecisionAnswer, OutcomeAnswer, Record, Twin};
+pub use recibo_api::client::Service;
+pub use recibo_core::effect::Effect;
+pub use recibo_core::status::{CheckAnswer, DecisionKind, OutcomeStatus, Reason};
+pub use scope::{Scope, ScopeSpec};
