@@ -20,16 +20,7 @@ pub(crate) struct Caller {
 impl Caller {
     /// Whether the role permits an action. For after the shape of the request.
     pub(crate) fn may(&self, action: Action) -> Result<(), Failure> {
-        if self.role.may(action) {
-            return Ok(());
-        }
-        let roles: Vec<_> = action.roles().map(Role::as_str).collect();
-        let detail = format!(
-            "the API key's role is {}; this needs one of: {}",
-            self.role.as_str(),
-            roles.join(", ")
-        );
-        Err(Failure::new(Code::Forbidden, detail))
+        Ok(self.role.permit(action)?)
     }
 }
 

@@ -6,28 +6,28 @@ mod claim;
 mod classify;
 pub mod exit;
 pub mod guard;
-pub mod input;
+mod input;
 mod lease;
 mod report;
 mod signals;
 
 use std::ffi::OsString;
 use std::io::Write;
+use std::time::Duration;
 
+use recibo_adapter::{CallSpec, Grant, Permission, Scope, ScopeSpec};
 use recibo_core::effect::Effect;
-use recibo_core::hash::InputHash;
 use recibo_core::status::DecisionKind;
 
 use crate::cli::Target;
 use crate::command::Done;
 use crate::duration;
 use crate::failure::Failure;
-use crate::ledger::{IfMissing, Ledger, find};
+use crate::ledger::{IfMissing, find_for_adapter};
 use crate::timeline::list::shell;
 use crate::timeline::{Verdict, advice};
 
 use child::{End, Job, OUTPUT_BYTES_MAX};
-use claim::{Grant, Permission, Wish};
 use classify::Rules;
 use signals::Signals;
 
@@ -103,54 +103,49 @@ pub async fn run(args: Args) -> Result<Done, Failure> {
         terminal: args.terminal_exit.clone(),
     };
     rules.check()?;
-    let wish = wish(&args)?;
+    let spec = spec(&args)?;
     let mut signals = Signals::listen()?;
-    let mut ledger = find(&args.target, IfMissing::Create).await.map_err(unreached)?;
-    let result = act(&mut ledger, &args, &wish, &rules, &mut signals).await;
+    let ledger = find_for_adapter(&args.target, IfMissing::Create).await.map_err(not_found)?;
+    let label = args.scope_label.clone();
+    let scope = ledger.scope(ScopeSpec { label, ttl: Some(Duration::from_millis(args.scope_ttl)) });
+    let result = act(&scope, &args, &spec, &rules, &mut signals).await;
     ledger.close().await;
     result
 }
 
-fn wish(args: &Args) -> Result<Wish, Failure> {
+fn spec(args: &Args) -> Result<CallSpec, Failure> {
     let input = match &args.input {
-        Some(text) => input::from_text(text),
+        Some(text) => text.clone(),
         None => input::from_command(&args.command)?,
     };
-    let input_hash = InputHash::of_json(input.as_bytes())
-        .map_err(|error| Failure::usage(format!("--input: {error} ({})", error.code())))?;
-    Ok(Wish {
-        run: args.run.clone(),
-        call: args.call.clone(),
-        tool: args.tool.clone(),
-        effect: args.effect,
-        input_hash,
-        lease_ms: lease::wanted_ms(args.lease, args.timeout)?,
-        wait_ms: args.wait.unwrap_or(0),
-        scope_label: args.scope_label.clone(),
-        scope_ttl_ms: args.scope_ttl,
-    })
+    let mut spec = CallSpec::new(&args.run, &args.call, &args.tool, &input)
+        .map_err(|error| Failure::usage(format!("--input: {error}")))?;
+    spec.effect = args.effect;
+    spec.lease = Duration::from_millis(lease::wanted_ms(args.lease, args.timeout)?);
+    Ok(spec)
 }
 
-/// A ledger that cannot be found or opened is out of reach, whatever the reason.
-fn unreached(failure: Failure) -> Failure {
+/// A ledger that cannot be found or opened is out of reach, unless it is there and refuses.
+fn not_found(failure: Failure) -> Failure {
     match failure {
         Failure::Usage { .. } => failure,
+        Failure::Refused { .. } => failure.with_exit_code(exit::REFUSED),
         _ => failure.with_exit_code(exit::UNREACHABLE),
     }
 }
 
 async fn act(
-    ledger: &mut Ledger,
+    scope: &Scope,
     args: &Args,
-    wish: &Wish,
+    spec: &CallSpec,
     rules: &Rules,
     signals: &mut Signals,
 ) -> Result<Done, Failure> {
-    let grant = match claim::ask(ledger, wish, signals).await? {
+    let grant = match claim::ask(scope, spec, args.wait.unwrap_or(0), signals).await? {
         Permission::Granted(grant) => grant,
         Permission::Refused(decision) => {
             let verdict = Verdict::from(&*decision);
-            let explain = format!("recibo explain {} {}", shell(&wish.run), shell(&wish.call));
+            let explain = format!("recibo explain {} {}", shell(&args.run), shell(&args.call));
             tell(&format!("not run: {}", advice(&verdict)));
             if let Some(hint) = &decision.hint {
                 tell(hint);
@@ -159,12 +154,12 @@ async fn act(
             return Ok(Done { text: String::new(), exit_code: of_decision(verdict.decision) });
         }
     };
-    let variables = variables(wish, &grant);
+    let variables = variables(&grant);
     let job = Job {
         command: &args.command,
         variables: &variables,
         timeout_ms: args.timeout,
-        last_moment_ms: grant.last_moment_ms,
+        last_moment_ms: grant.last_moment_ms(),
     };
     let ran = job.run(signals).await;
     if let End::SpawnFailed(why) = &ran.end {
@@ -177,32 +172,26 @@ async fn act(
             ran.output.dropped_bytes
         ));
     }
-    // The text as the model will see it: a result is text, a command may write any bytes.
-    let outcome = report::Outcome {
-        class: &class,
-        duration_ms: ran.duration_ms,
-        output: &ran.output.bytes,
-        dropped_bytes: ran.output.dropped_bytes,
-    };
-    let recorded = report::send(ledger, &args.target, wish, &grant, &outcome).await;
+    let attempt = grant.attempt();
+    let recorded = grant.finish(report::outcome(&class, &ran)).await;
     let receipt_line = recorded.as_ref().ok().and_then(|answer| answer.receipt_line.as_deref());
     print(&ran.output.bytes, receipt_line);
-    let answer = recorded?;
+    let answer = recorded.map_err(|error| report::lost(error, &args.run, &args.call))?;
     if let Some(class_word) = &class.error_class {
         let status = class.status.as_str();
-        tell(&format!("attempt {} is recorded as {status} ({class_word})", grant.attempt));
+        tell(&format!("attempt {attempt} is recorded as {status} ({class_word})"));
     } else if answer.receipt_line.is_none() {
         tell("the success is recorded, but without a receipt: the scope's key is gone");
     }
     Ok(Done { text: String::new(), exit_code: classify::exit_code(class.status) })
 }
 
-fn variables(wish: &Wish, grant: &Grant) -> [(&'static str, String); 4] {
+fn variables(grant: &Grant) -> [(&'static str, String); 4] {
     [
-        ("RECIBO_IDEMPOTENCY_KEY", grant.idempotency_key.clone()),
-        ("RECIBO_RUN_ID", wish.run.clone()),
-        ("RECIBO_TOOL_CALL_ID", wish.call.clone()),
-        ("RECIBO_ATTEMPT", grant.attempt.to_string()),
+        ("RECIBO_IDEMPOTENCY_KEY", grant.idempotency_key().to_owned()),
+        ("RECIBO_RUN_ID", grant.run_id().to_owned()),
+        ("RECIBO_TOOL_CALL_ID", grant.tool_call_id().to_owned()),
+        ("RECIBO_ATTEMPT", grant.attempt().to_string()),
     ]
 }
 

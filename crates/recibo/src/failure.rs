@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use recibo_adapter::LedgerError;
 use recibo_api::client::ClientError;
 use recibo_api::{Code, Problem};
 use serde_json::json;
@@ -83,16 +84,6 @@ impl Failure {
         self.problem().map(|problem| problem.code)
     }
 
-    /// Whether the same request may fare better in a moment: no answer, or one that asks to
-    /// come again.
-    pub fn is_passing(&self) -> bool {
-        match self {
-            Self::Unreachable { .. } => true,
-            Self::WithCode { failure, .. } => failure.is_passing(),
-            _ => self.code().is_some_and(Code::is_passing),
-        }
-    }
-
     /// The exit code of the process.
     pub fn exit_code(&self) -> u8 {
         match self {
@@ -157,6 +148,22 @@ impl Failure {
             Self::Here { detail, advice } => (detail, None, advice.as_deref()),
             Self::Usage { detail } => (detail, None, Some("see --help")),
             Self::WithCode { failure, .. } => failure.parts(),
+        }
+    }
+}
+
+impl From<Problem> for Failure {
+    fn from(problem: Problem) -> Self {
+        let body = problem.to_json();
+        Self::Refused { problem: Box::new(problem), body }
+    }
+}
+
+impl From<LedgerError> for Failure {
+    fn from(error: LedgerError) -> Self {
+        match error {
+            LedgerError::Refused(problem) => (*problem).into(),
+            LedgerError::Service(error) => error.into(),
         }
     }
 }

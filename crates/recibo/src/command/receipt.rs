@@ -2,13 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
+use recibo_adapter::input;
 use recibo_api::verify::{Level, Verdict, VerifyAnswer};
-use recibo_core::hash::{InputHash, OutputHash};
+use recibo_core::hash::OutputHash;
 use serde_json::json;
 
 use super::Done;
 use crate::cli::Common;
-use crate::exec::{exit, input};
+use crate::exec::exit;
 use crate::failure::Failure;
 use crate::ledger::{IfMissing, Request, find};
 use crate::{duration, paint};
@@ -90,8 +91,7 @@ fn body(args: &VerifyArgs) -> Result<String, Failure> {
     if let Some(file) = &args.input_file {
         let arguments = String::from_utf8(bytes(file)?)
             .map_err(|_| Failure::said(format!("{}: is not UTF-8", file.display())))?;
-        let arguments = input::from_text(arguments.trim_end());
-        let hash = InputHash::of_json(arguments.as_bytes())
+        let hash = input::hash(arguments.trim_end())
             .map_err(|error| Failure::said(format!("{}: {error}", file.display())))?;
         body["input_hash"] = json!(hash.to_string());
     }

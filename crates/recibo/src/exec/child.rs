@@ -6,13 +6,13 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
+use recibo_adapter::now_ms;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, ChildStdout, Command};
 use tokio::time::{sleep, timeout};
 
 use super::guard::Guard;
-use super::lease;
 use super::signals::Signals;
 
 /// The clock is looked at this often: a machine that has slept must not find the command
@@ -94,7 +94,7 @@ impl Job<'_> {
         }
         // If there is no guard, the command is still watched from here.
         let mut guard = Guard::start().ok();
-        let began_ms = lease::now_ms();
+        let began_ms = now_ms();
         if began_ms >= self.last_moment_ms {
             return not_run(End::TooLate);
         }
@@ -110,7 +110,7 @@ impl Job<'_> {
         if let Some(guard) = guard {
             guard.release().await;
         }
-        Ran { end, output: running.output, duration_ms: lease::now_ms() - began_ms }
+        Ran { end, output: running.output, duration_ms: now_ms() - began_ms }
     }
 
     fn start(&self) -> std::io::Result<Running> {
@@ -145,7 +145,7 @@ impl Running {
     async fn watch(&mut self, end_ms: u64, signals: &mut Signals) -> End {
         let mut interrupted = None;
         while !self.is_over() {
-            let left = Duration::from_millis(end_ms.saturating_sub(lease::now_ms()));
+            let left = Duration::from_millis(end_ms.saturating_sub(now_ms()));
             if left.is_zero() {
                 self.kill().await;
                 return interrupted.map_or(End::TimedOut, End::Interrupted);

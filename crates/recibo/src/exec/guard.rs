@@ -6,13 +6,13 @@ use std::os::fd::AsFd;
 use std::process::Stdio;
 use std::time::Duration;
 
+use recibo_adapter::now_ms;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::unix::pipe::Receiver;
 use tokio::process::{ChildStdin, Command};
 use tokio::time::sleep;
 
-use super::lease;
 use crate::command::Done;
 use crate::failure::Failure;
 
@@ -61,7 +61,7 @@ pub async fn run() -> Result<Done, Failure> {
         return Err(not_for_people());
     };
     loop {
-        let left = Duration::from_millis(last_moment_ms.saturating_sub(lease::now_ms()));
+        let left = Duration::from_millis(last_moment_ms.saturating_sub(now_ms()));
         tokio::select! {
             line = lines.next_line() => {
                 if !matches!(line, Ok(Some(_))) {
@@ -70,7 +70,7 @@ pub async fn run() -> Result<Done, Failure> {
                 return Ok(Done::silent());
             }
             () = sleep(left.min(LOOK_EVERY)) => {
-                if lease::now_ms() >= last_moment_ms {
+                if now_ms() >= last_moment_ms {
                     break;
                 }
             }

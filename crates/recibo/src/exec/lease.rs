@@ -1,8 +1,6 @@
-//! How long the command may run. The clock goes on while the machine sleeps, and it was read
-//! before the claim was sent, so that this side always believes the lease to be over first.
+//! How long the command may run: the lease to ask for.
 
 use recibo_core::limits;
-use recibo_store::{Clock, SystemClock};
 
 use crate::failure::Failure;
 
@@ -10,13 +8,6 @@ use crate::failure::Failure;
 const LEASE_MS_DEFAULT: u64 = 300_000;
 /// What a lease has beyond the timeout: for the claim, the start, the kill and the report.
 const LEASE_MS_BEYOND_TIMEOUT: u64 = 15_000;
-/// Time kept between the end of the command and the end of the lease, for the kill to work.
-const MARGIN_MS_MAX: u64 = 2_000;
-
-/// Milliseconds since the machine started.
-pub fn now_ms() -> u64 {
-    SystemClock.boot_ms()
-}
 
 /// The lease to ask for.
 pub fn wanted_ms(lease_ms: Option<u64>, timeout_ms: Option<u64>) -> Result<u64, Failure> {
@@ -33,18 +24,12 @@ pub fn wanted_ms(lease_ms: Option<u64>, timeout_ms: Option<u64>) -> Result<u64, 
     }
 }
 
-/// When the command must be over, for a lease of which `left_ms` were left when it was asked
-/// for at `asked_at_ms`.
-pub fn last_moment_ms(asked_at_ms: u64, left_ms: u64) -> u64 {
-    asked_at_ms + left_ms - (left_ms / 5).min(MARGIN_MS_MAX)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_lease_holds_the_timeout_and_a_margin() {
+    fn a_lease_holds_the_timeout() {
         assert_eq!(wanted_ms(None, None).unwrap(), 300_000);
         assert_eq!(wanted_ms(None, Some(5_000)).unwrap(), 20_000);
         assert_eq!(wanted_ms(Some(1_000), Some(5_000)).unwrap(), 1_000);
@@ -53,8 +38,5 @@ mod tests {
         {
             assert!(wanted_ms(lease_ms, timeout_ms).is_err(), "{lease_ms:?} {timeout_ms:?}");
         }
-        assert_eq!(last_moment_ms(100, 1_000), 900);
-        assert_eq!(last_moment_ms(100, 60_000), 58_100);
-        assert_eq!(last_moment_ms(100, 0), 100);
     }
 }

@@ -4,6 +4,9 @@
 use std::path::Path;
 
 use recibo_api::client::{Service, is_alive};
+use recibo_api::{Action, Code, Problem, Role};
+use recibo_core::id::Namespace;
+use recibo_store::Store;
 use zeroize::Zeroizing;
 
 use super::embedded::Embedded;
@@ -21,14 +24,68 @@ pub enum IfMissing {
     Fail,
 }
 
+/// Where a ledger is.
+enum Place {
+    /// Behind a service.
+    Service(Service),
+    /// In a store that was opened here, with the key of whoever asks.
+    Here { store: Store, api_key: Zeroizing<String> },
+}
+
 /// Finds the ledger that the command line names.
 pub async fn find(target: &Target, if_missing: IfMissing) -> Result<Ledger, Failure> {
+    Ok(Ledger(match place(target, if_missing).await? {
+        Place::Service(service) => Transport::Service(service),
+        Place::Here { store, api_key } => Transport::Embedded(Embedded::new(store, api_key)),
+    }))
+}
+
+/// The same for an adapter: without a server in between where the store is opened here. While
+/// outcomes get no answer it is looked for again, since a service may come back elsewhere.
+pub async fn find_for_adapter(
+    target: &Target,
+    if_missing: IfMissing,
+) -> Result<recibo_adapter::Ledger, Failure> {
+    let ledger = adapter_ledger(target, if_missing).await?;
+    let target = target.clone();
+    Ok(ledger.with_finder(move || {
+        let target = target.clone();
+        Box::pin(async move { adapter_ledger(&target, IfMissing::Fail).await.ok() })
+    }))
+}
+
+async fn adapter_ledger(
+    target: &Target,
+    if_missing: IfMissing,
+) -> Result<recibo_adapter::Ledger, Failure> {
+    match place(target, if_missing).await? {
+        Place::Service(service) => Ok(recibo_adapter::Ledger::http(service)),
+        Place::Here { store, api_key } => match namespace(&store, &api_key) {
+            Ok(namespace) => Ok(recibo_adapter::Ledger::embedded(store, namespace)),
+            Err(problem) => {
+                // A panic in there has been printed.
+                let _ = tokio::task::spawn_blocking(move || store.close()).await;
+                Err(problem.into())
+            }
+        },
+    }
+}
+
+/// Where an adapter with this key writes.
+fn namespace(store: &Store, api_key: &str) -> Result<Namespace, Problem> {
+    let invalid = || Problem::new(Code::Unauthenticated, "the API key is not valid");
+    let info = store.authenticate(api_key).ok_or_else(invalid)?;
+    Role::parse(&info.role).ok_or_else(invalid)?.permit(Action::Claim)?;
+    Ok(info.namespace)
+}
+
+async fn place(target: &Target, if_missing: IfMissing) -> Result<Place, Failure> {
     let given_key = target.api_key_file.as_deref().map(data::read_api_key).transpose()?;
     if let Some(url) = &target.url {
         let Some(api_key) = given_key else {
             return Err(Failure::usage("--url needs --api-key-file"));
         };
-        return Ok(Ledger(Transport::Service(Service::at(url, &api_key)?)));
+        return Ok(Place::Service(Service::at(url, &api_key)?));
     }
     let folder = &target.data;
     if let Some(url) = running_service(folder).await {
@@ -36,7 +93,7 @@ pub async fn find(target: &Target, if_missing: IfMissing) -> Result<Ledger, Fail
             Some(api_key) => api_key,
             None => data::read_admin_key(folder)?,
         };
-        return Ok(Ledger(Transport::Service(Service::nearby(&url, &api_key)?)));
+        return Ok(Place::Service(Service::nearby(&url, &api_key)?));
     }
     if if_missing == IfMissing::Fail && !data::has_ledger(folder) {
         return Err(Failure::advised(
@@ -57,7 +114,7 @@ async fn running_service(folder: &Path) -> Option<String> {
     (note.is_running() && is_alive(&note.url).await).then_some(note.url)
 }
 
-async fn open_here(folder: &Path, given_key: Option<Zeroizing<String>>) -> Result<Ledger, Failure> {
+async fn open_here(folder: &Path, given_key: Option<Zeroizing<String>>) -> Result<Place, Failure> {
     let path = folder.to_owned();
     let opened = tokio::task::spawn_blocking(move || data::open(&path, Knobs::default())).await;
     let store = opened.map_err(|error| Failure::said(error.to_string()))??;
@@ -65,5 +122,5 @@ async fn open_here(folder: &Path, given_key: Option<Zeroizing<String>>) -> Resul
         Some(api_key) => api_key,
         None => data::read_admin_key(folder)?,
     };
-    Ok(Ledger(Transport::Embedded(Embedded::new(store, api_key))))
+    Ok(Place::Here { store, api_key })
 }
