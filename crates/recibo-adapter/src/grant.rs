@@ -1,6 +1,7 @@
 //! Permission to run one attempt. It is reported, or it reports itself when it is dropped.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use recibo_api::answer::{OutcomeAnswer, Twin};
@@ -21,7 +22,10 @@ use crate::scope::Scope;
 /// Dropped unfinished, it reports `unknown` with the error class `dropped` in the background of
 /// the runtime that it is dropped in. Where there is none, nothing is reported, and the end of
 /// the lease makes the attempt `unknown`.
-pub struct Grant(Option<Held>);
+pub struct Grant {
+    held: Arc<Held>,
+    is_reported: bool,
+}
 
 pub(crate) struct Held {
     pub(crate) scope: Scope,
@@ -47,7 +51,7 @@ impl Grant {
         granted: Granted,
         asked_at_ms: u64,
     ) -> Self {
-        Self(Some(Held {
+        let held = Held {
             scope,
             call,
             tool: tool.to_owned(),
@@ -59,51 +63,48 @@ impl Grant {
             twin: granted.twin,
             asked_at_ms,
             last_moment_ms: last_moment_ms(asked_at_ms, granted.lease_ms),
-        }))
-    }
-
-    fn held(&self) -> &Held {
-        self.0.as_ref().expect("only finishing takes it, and that takes the grant too")
+        };
+        Self { held: Arc::new(held), is_reported: false }
     }
 
     /// The run.
     pub fn run_id(&self) -> &str {
-        self.held().call.run_id.as_str()
+        self.held.call.run_id.as_str()
     }
 
     /// The call.
     pub fn tool_call_id(&self) -> &str {
-        self.held().call.tool_call_id.as_str()
+        self.held.call.tool_call_id.as_str()
     }
 
     /// The tool.
     pub fn tool(&self) -> &str {
-        &self.held().tool
+        &self.held.tool
     }
 
     /// The attempt, from 1.
     pub fn attempt(&self) -> u32 {
-        self.held().attempt
+        self.held.attempt
     }
 
     /// Names the effect to the outside service: the same for every attempt.
     pub fn idempotency_key(&self) -> &str {
-        &self.held().idempotency_key
+        &self.held.idempotency_key
     }
 
     /// The newest other call of the run with the same tool and arguments. Advice only.
     pub fn twin(&self) -> Option<&Twin> {
-        self.held().twin.as_ref()
+        self.held.twin.as_ref()
     }
 
     /// Whether the answer to the claim came only after it was sent again.
     pub fn replayed(&self) -> bool {
-        self.held().replayed
+        self.held.replayed
     }
 
     /// The moment, by [`crate::now_ms`], after which nothing may be sent any more.
     pub fn last_moment_ms(&self) -> u64 {
-        self.held().last_moment_ms
+        self.held.last_moment_ms
     }
 
     /// What is left until then.
@@ -118,7 +119,7 @@ impl Grant {
 
     /// How long ago the claim was sent.
     pub fn since_asked(&self) -> Duration {
-        self.held().since_asked()
+        self.held.since_asked()
     }
 
     /// Reports how the attempt ended, again and again while no answer comes. If this future is
@@ -128,7 +129,17 @@ impl Grant {
     /// If it could not be recorded: keep what is known of the result, and do not run the call
     /// again before the ledger says so.
     pub async fn finish(mut self, outcome: Outcome) -> Result<OutcomeAnswer, LedgerError> {
-        let held = self.0.take().expect("only finishing takes it, and that takes the grant too");
+        self.report(outcome).await
+    }
+
+    /// The same, and keeps the grant: after `timeout` or `unknown` a late answer may still come,
+    /// and the first definite outcome is taken.
+    ///
+    /// # Errors
+    /// As [`Grant::finish`].
+    pub async fn report(&mut self, outcome: Outcome) -> Result<OutcomeAnswer, LedgerError> {
+        self.is_reported = true;
+        let held = self.held.clone();
         let running = held.scope.ledger().background.begin();
         let reported = tokio::spawn(async move {
             let result = report::send(&held, outcome).await;
@@ -151,7 +162,10 @@ impl Held {
 
 impl Drop for Grant {
     fn drop(&mut self) {
-        let Some(held) = self.0.take() else { return };
+        if self.is_reported {
+            return;
+        }
+        let held = self.held.clone();
         let (run_id, tool_call_id) = (held.call.run_id.as_str(), held.call.tool_call_id.as_str());
         tracing::warn!(run_id, tool_call_id, attempt = held.attempt, "a grant was dropped");
         let Ok(runtime) = Handle::try_current() else { return };

@@ -2,13 +2,21 @@
 //! classify, record.
 //!
 //! Two levels. The low one is [`Ledger`], [`Scope`], [`Grant`]: one attempt, asked for and
-//! reported, over HTTP or on a store of this process. It knows nothing of what a tool is.
+//! reported, over HTTP or on a store of this process. It knows nothing of what a tool is. The
+//! high one is [`Adapter`], [`Turn`], [`ToolContract`]: it runs a tool, obeys the ledger, and gives
+//! what the model may be told.
+//!
+//! What it never does: send without a grant (unless told to fail open), send after the lease is
+//! nearly over, take an ambiguous end for a failure, or leave an attempt open.
 //!
 //! Everything here needs a Tokio runtime with time and, over HTTP, IO.
 #![forbid(unsafe_code)]
 
+mod adapter;
 mod background;
+mod block;
 mod claim;
+mod contract;
 mod embedded;
 mod error;
 mod grant;
@@ -19,9 +27,17 @@ mod ledger;
 mod outcome;
 mod patience;
 mod report;
+mod run;
 mod scope;
+mod seen;
+mod status;
+mod tool;
+mod turn;
+mod words;
 
+pub use adapter::{Adapter, Settings};
 pub use claim::{CallSpec, Permission};
+pub use contract::{Shown, StatusQuestion, ToolContract};
 pub use error::LedgerError;
 pub use grant::Grant;
 pub use lease::{last_moment_ms, now_ms};
@@ -32,4 +48,7 @@ pub use recibo_api::answer::{DecisionAnswer, OutcomeAnswer, Record, Twin};
 pub use recibo_api::client::Service;
 pub use recibo_core::effect::Effect;
 pub use recibo_core::status::{CheckAnswer, DecisionKind, OutcomeStatus, Reason};
+pub use run::{Ended, ToolResult};
 pub use scope::{Scope, ScopeSpec};
+pub use tool::{Attempt, ToolCall, ToolError, ToolOutput};
+pub use turn::Turn;
