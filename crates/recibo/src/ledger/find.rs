@@ -76,7 +76,7 @@ fn namespace(store: &Store, api_key: &str) -> Result<Namespace, Problem> {
     let invalid = || Problem::new(Code::Unauthenticated, "the API key is not valid");
     let info = store.authenticate(api_key).ok_or_else(invalid)?;
     Role::parse(&info.role).ok_or_else(invalid)?.permit(Action::Claim)?;
-    Ok(info.namespace)
+    Ok(info.namespace.clone())
 }
 
 async fn place(target: &Target, if_missing: IfMissing) -> Result<Place, Failure> {
