@@ -38,6 +38,16 @@ from_engine!(
     redb::SetDurabilityError
 );
 
+impl From<redb::CursorError> for StorageError {
+    fn from(error: redb::CursorError) -> Self {
+        match error {
+            // The transaction is given up with this, so what stood there still does.
+            redb::CursorError::UnorderedKey => Self::Inconsistent("an event would be overwritten"),
+            other => Self::Engine(Box::new(other.into())),
+        }
+    }
+}
+
 /// Why a write did not happen, or is not known to have happened.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
