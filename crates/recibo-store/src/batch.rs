@@ -187,6 +187,7 @@ impl<'t, 's> Batch<'t, 's> {
     /// Appends one event and gives its number.
     pub(crate) fn append(&mut self, namespace: &Namespace, before: Option<u64>, body: Body) -> u64 {
         let seq = self.state.head.size;
+        assert!(seq < tables::NUMBER_MAX, "no disk holds so many events");
         let at = self.now();
         let salt = self.random();
         let of_namespace = self.namespace(namespace);

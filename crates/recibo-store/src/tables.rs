@@ -33,6 +33,17 @@ pub(crate) const HASH_INDEX: TableDefinition<'_, u64, &[u8]> = TableDefinition::
 pub(crate) const SCOPES: Bytes = Bytes::new("scopes");
 pub(crate) const API_KEYS: Bytes = Bytes::new("api_keys");
 
+/// Numbers of runs and events in keys of rows that every call has: five bytes hold 10^12, and a
+/// ledger of so many events would be a file of 350 TB.
+const NUMBER_LEN: usize = 5;
+/// Largest number in such a key.
+pub(crate) const NUMBER_MAX: u64 = (1 << (8 * NUMBER_LEN)) - 1;
+
+fn number(number: u64) -> [u8; NUMBER_LEN] {
+    let [_, _, _, bytes @ ..] = number.min(NUMBER_MAX).to_be_bytes();
+    bytes
+}
+
 /// A key on the stack: keys are made for every look-up.
 pub(crate) struct TableKey {
     bytes: [u8; Self::LEN_MAX],
@@ -41,7 +52,7 @@ pub(crate) struct TableKey {
 
 impl TableKey {
     /// The longest is that of an origin: run number, kind, id, 0, origin, attempt.
-    const LEN_MAX: usize = 8 + 1 + ID_LEN_MAX + 1 + 8 + 4;
+    const LEN_MAX: usize = NUMBER_LEN + 1 + ID_LEN_MAX + 1 + 8 + 4;
 
     fn of(parts: &[&[u8]]) -> Self {
         let mut key = Self { bytes: [0; Self::LEN_MAX], len: 0 };
@@ -68,21 +79,20 @@ impl RunKey {
 
     /// Tip of a call.
     pub(crate) fn call(run_no: u64, tool_call_id: &str) -> TableKey {
-        TableKey::of(&[&run_no.to_be_bytes(), Self::CALL, tool_call_id.as_bytes()])
+        TableKey::of(&[&number(run_no), Self::CALL, tool_call_id.as_bytes()])
     }
 
     /// An attempt that is no longer the newest. Ids hold no byte 0, so it ends the id.
-    pub(crate) fn attempt(run_no: u64, tool_call_id: &str, number: u32) -> TableKey {
-        let (run, number) = (run_no.to_be_bytes(), number.to_be_bytes());
-        TableKey::of(&[&run, Self::ATTEMPT, tool_call_id.as_bytes(), &[0], &number])
+    pub(crate) fn attempt(run_no: u64, tool_call_id: &str, attempt: u32) -> TableKey {
+        let (run, attempt) = (number(run_no), attempt.to_be_bytes());
+        TableKey::of(&[&run, Self::ATTEMPT, tool_call_id.as_bytes(), &[0], &attempt])
     }
 
     /// An attempt that is no longer the newest, by the claim or the one-shot that opened it: a
     /// filter for "has this been here before?". The value is empty.
-    pub(crate) fn origin(run_no: u64, tool_call_id: &str, origin: u64, number: u32) -> TableKey {
-        let (run, origin, number) =
-            (run_no.to_be_bytes(), origin.to_be_bytes(), number.to_be_bytes());
-        TableKey::of(&[&run, Self::ORIGIN, tool_call_id.as_bytes(), &[0], &origin, &number])
+    pub(crate) fn origin(run_no: u64, tool_call_id: &str, origin: u64, attempt: u32) -> TableKey {
+        let (run, origin, attempt) = (number(run_no), origin.to_be_bytes(), attempt.to_be_bytes());
+        TableKey::of(&[&run, Self::ORIGIN, tool_call_id.as_bytes(), &[0], &origin, &attempt])
     }
 
     /// The number at the end of an origin key.
@@ -92,12 +102,13 @@ impl RunKey {
 
     /// A call by its first event; the value is a digest of what it does (see `twin_digest`).
     pub(crate) fn order(run_no: u64, first_seq: u64) -> TableKey {
-        TableKey::of(&[&run_no.to_be_bytes(), Self::ORDER, &first_seq.to_be_bytes()])
+        TableKey::of(&[&number(run_no), Self::ORDER, &number(first_seq)])
     }
 
-    /// The last eight bytes of an order key.
+    /// The number at the end of an order key.
     pub(crate) fn first_seq_of(key: &[u8]) -> Option<u64> {
-        key.last_chunk::<8>().map(|bytes| u64::from_be_bytes(*bytes))
+        let [a, b, c, d, e] = *key.last_chunk::<NUMBER_LEN>()?;
+        Some(u64::from_be_bytes([0, 0, 0, a, b, c, d, e]))
     }
 }
 

@@ -16,6 +16,7 @@ use recibo_core::time::Time;
 use recibo_core::tree::Hash;
 
 use super::{CodecError, VERSION, append, take_rest};
+use crate::scope_id;
 
 const WHAT: &str = "event";
 const BROKEN: CodecError = CodecError { what: WHAT };
@@ -47,19 +48,19 @@ struct Frame<'a> {
 #[derive(Encode, BorrowDecode)]
 enum StoredBody<'a> {
     ScopeOpened {
-        scope: &'a str,
+        scope: StoredScope<'a>,
         label: Option<&'a str>,
         expires_ms: u64,
     },
     ScopeClosed {
-        scope: &'a str,
+        scope: StoredScope<'a>,
         end: u8,
     },
     Started {
         at: StoredAttempt<'a>,
         facts: StoredFacts<'a>,
         claim: &'a str,
-        scope: &'a str,
+        scope: StoredScope<'a>,
         lease_ms: u64,
     },
     Finished {
@@ -71,7 +72,7 @@ enum StoredBody<'a> {
     Recorded {
         at: StoredAttempt<'a>,
         facts: StoredFacts<'a>,
-        scope: &'a str,
+        scope: StoredScope<'a>,
         started_ms: u64,
         outcome: StoredOutcome<'a>,
         digest: Option<[u8; 32]>,
@@ -101,6 +102,13 @@ enum StoredBody<'a> {
     PolicySet {
         rules: Vec<StoredRule<'a>>,
     },
+}
+
+/// Scope ids are made here, so nearly all are 16 bytes; a caller may name another.
+#[derive(Encode, BorrowDecode)]
+enum StoredScope<'a> {
+    Made([u8; 16]),
+    Other(&'a str),
 }
 
 #[derive(Encode, BorrowDecode)]
@@ -144,7 +152,7 @@ struct StoredOutcome<'a> {
 
 #[derive(Encode, BorrowDecode)]
 struct StoredReceipt<'a> {
-    scope: &'a str,
+    scope: StoredScope<'a>,
     digest: [u8; 32],
 }
 
@@ -225,18 +233,18 @@ pub(crate) fn decode_if_first(bytes: &[u8]) -> Result<Option<StoredEvent>, Codec
 fn to_stored(body: &Body) -> StoredBody<'_> {
     match body {
         Body::ScopeOpened(e) => StoredBody::ScopeOpened {
-            scope: e.scope_id.as_str(),
+            scope: scope(&e.scope_id),
             label: e.label.as_deref(),
             expires_ms: e.expires_at.ms(),
         },
         Body::ScopeClosed { scope_id, end } => {
-            StoredBody::ScopeClosed { scope: scope_id.as_str(), end: index_of(ScopeEnd::ALL, end) }
+            StoredBody::ScopeClosed { scope: scope(scope_id), end: index_of(ScopeEnd::ALL, end) }
         }
         Body::Started(e) => StoredBody::Started {
             at: attempt(&e.call, e.attempt),
             facts: facts(&e.facts),
             claim: e.claim_id.as_str(),
-            scope: e.scope_id.as_str(),
+            scope: scope(&e.scope_id),
             lease_ms: e.lease_expires_at.ms(),
         },
         Body::Finished(e) => StoredBody::Finished {
@@ -244,14 +252,14 @@ fn to_stored(body: &Body) -> StoredBody<'_> {
             outcome: outcome(&e.outcome),
             late: e.late,
             receipt: e.receipt.as_ref().map(|receipt| StoredReceipt {
-                scope: receipt.scope_id.as_str(),
+                scope: scope(&receipt.scope_id),
                 digest: receipt.token.digest,
             }),
         },
         Body::Recorded(e) => StoredBody::Recorded {
             at: attempt(&e.call, e.attempt),
             facts: facts(&e.facts),
-            scope: e.scope_id.as_str(),
+            scope: scope(&e.scope_id),
             started_ms: e.started_at.ms(),
             outcome: outcome(&e.outcome),
             digest: e.token.map(|token| token.digest),
@@ -287,6 +295,13 @@ fn to_stored(body: &Body) -> StoredBody<'_> {
                 .map(|rule| StoredRule { pattern: &rule.pattern, terms: terms(&rule.terms) })
                 .collect(),
         },
+    }
+}
+
+fn scope(scope_id: &ScopeId) -> StoredScope<'_> {
+    match scope_id::to_bytes(scope_id) {
+        Some(bytes) => StoredScope::Made(bytes),
+        None => StoredScope::Other(scope_id.as_str()),
     }
 }
 
@@ -338,14 +353,13 @@ fn from_stored(stored: StoredBody<'_>, at: Time) -> Option<Body> {
     let token = |digest| Token { epoch: at.epoch_s(), digest };
     Some(match stored {
         StoredBody::ScopeOpened { scope, label, expires_ms } => Body::ScopeOpened(ScopeOpened {
-            scope_id: ScopeId::parse(scope).ok()?,
+            scope_id: read_scope(&scope)?,
             label: label.map(str::to_owned),
             expires_at: Time::from_ms(expires_ms),
         }),
-        StoredBody::ScopeClosed { scope, end } => Body::ScopeClosed {
-            scope_id: ScopeId::parse(scope).ok()?,
-            end: at_index(ScopeEnd::ALL, end)?,
-        },
+        StoredBody::ScopeClosed { scope, end } => {
+            Body::ScopeClosed { scope_id: read_scope(&scope)?, end: at_index(ScopeEnd::ALL, end)? }
+        }
         StoredBody::Started { at, facts, claim, scope, lease_ms } => {
             let (call, attempt) = place(&at)?;
             Body::Started(Started {
@@ -353,7 +367,7 @@ fn from_stored(stored: StoredBody<'_>, at: Time) -> Option<Body> {
                 attempt,
                 facts: read_facts(facts)?,
                 claim_id: ClaimId::parse(claim).ok()?,
-                scope_id: ScopeId::parse(scope).ok()?,
+                scope_id: read_scope(&scope)?,
                 lease_expires_at: Time::from_ms(lease_ms),
             })
         }
@@ -361,7 +375,7 @@ fn from_stored(stored: StoredBody<'_>, at: Time) -> Option<Body> {
             let (call, attempt) = place(&at)?;
             let receipt = match receipt {
                 Some(receipt) => Some(Receipt {
-                    scope_id: ScopeId::parse(receipt.scope).ok()?,
+                    scope_id: read_scope(&receipt.scope)?,
                     token: token(receipt.digest),
                 }),
                 None => None,
@@ -375,7 +389,7 @@ fn from_stored(stored: StoredBody<'_>, at: Time) -> Option<Body> {
                 call,
                 attempt,
                 facts: read_facts(facts)?,
-                scope_id: ScopeId::parse(scope).ok()?,
+                scope_id: read_scope(&scope)?,
                 started_at: Time::from_ms(started_ms),
                 outcome: read_outcome(outcome)?,
                 token: digest.map(token),
@@ -426,6 +440,13 @@ fn from_stored(stored: StoredBody<'_>, at: Time) -> Option<Body> {
             Body::PolicySet { policy: Policy { rules } }
         }
     })
+}
+
+fn read_scope(stored: &StoredScope<'_>) -> Option<ScopeId> {
+    match stored {
+        StoredScope::Made(bytes) => Some(scope_id::from_bytes(bytes)),
+        StoredScope::Other(text) => ScopeId::parse(text).ok(),
+    }
 }
 
 fn place(stored: &StoredAttempt<'_>) -> Option<(CallRef, u32)> {
