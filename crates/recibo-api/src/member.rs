@@ -1,5 +1,6 @@
 //! Single members of requests: their rules, and the masking of free text.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -126,7 +127,7 @@ pub(crate) fn output(
             let text = if bytes.first() == Some(&b'"') {
                 json::string_value(bytes).map(Option::unwrap_or_default)
             } else {
-                json::canonicalize(bytes)
+                json::canonicalize(bytes).map(Cow::Owned)
             };
             let text = text.map_err(|error| inside("output", error))?;
             Ok(Some(Output {

@@ -11,6 +11,7 @@
 mod cursor;
 #[cfg(test)]
 mod tests;
+mod top;
 mod writer;
 
 use std::borrow::Cow;
@@ -80,16 +81,37 @@ impl std::error::Error for JsonError {}
 /// See [`JsonErrorKind`]. A text with several faults is reported as invalid JSON if it is
 /// that, else by its first fault; so the order of members does not change the code.
 pub fn canonicalize(text: &[u8]) -> Result<String, JsonError> {
-    let text = std::str::from_utf8(text).map_err(|e| JsonError::invalid(e.valid_up_to()))?;
-    writer::write_canonical(text)
+    writer::write_canonical(utf8(text)?)
 }
 
 /// The unescaped value if the JSON text is a string, `None` if it is another JSON value.
 ///
 /// # Errors
 /// As [`canonicalize`]: the whole text is checked, also when it is no string.
-pub fn string_value(text: &[u8]) -> Result<Option<String>, JsonError> {
-    Ok(string_of_canonical(&canonicalize(text)?).map(Cow::into_owned))
+pub fn string_value(text: &[u8]) -> Result<Option<Cow<'_, str>>, JsonError> {
+    let text = utf8(text)?;
+    let mut input = Cursor::new(text);
+    input.skip_space();
+    if input.peek() != Some(b'"') {
+        return writer::write_canonical(text).map(|_| None);
+    }
+    let value = input.string(text.len())?;
+    input.skip_space();
+    if input.peek().is_some() { Err(input.invalid()) } else { Ok(Some(value)) }
+}
+
+/// Hands out the names of the top level of an object or array, as values, each with its place
+/// in its object. `Ok` holds the number of elements, of an array; `Err` says that the text has
+/// no canonical form, whatever was handed out before.
+pub(crate) fn top_names<'a>(
+    text: &'a str,
+    on_name: impl FnMut(Cow<'a, str>, usize),
+) -> Result<Option<usize>, ()> {
+    top::read(text, on_name).map_err(drop)
+}
+
+fn utf8(text: &[u8]) -> Result<&str, JsonError> {
+    std::str::from_utf8(text).map_err(|e| JsonError::invalid(e.valid_up_to()))
 }
 
 /// Appends `s` as a canonical JSON string, quotes included: `"`, `\` and the control

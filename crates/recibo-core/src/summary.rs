@@ -2,6 +2,7 @@
 //! values. Names of members are kept only if they look like identifiers; any other name may
 //! itself be data.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use crate::{json, secret};
@@ -30,8 +31,7 @@ pub fn shape(text: &str) -> String {
     let bytes = text.len();
     // Only these can be an object or array; everything else is described without parsing.
     let nested = text.trim_start_matches([' ', '\n', '\r', '\t']).starts_with(['{', '[']);
-    if nested && let Ok(canonical) = json::canonicalize(text.as_bytes()) {
-        let top = Top::read(&canonical);
+    if nested && let Ok(top) = Top::read(text) {
         let (fields, others) = top.names();
         let items = top.items.map_or(String::new(), |n| format!(",\"items\":{n}"));
         return format!("{{\"bytes\":{bytes},\"fields\":[{fields}]{items}{others}}}");
@@ -40,52 +40,33 @@ pub fn shape(text: &str) -> String {
     format!("{{\"bytes\":{bytes},\"chars\":{chars},\"lines\":{lines}}}")
 }
 
-/// What the top level of a canonical object or array holds.
+/// What the top level of an object or array holds.
+#[derive(Default)]
 struct Top<'a> {
-    /// Names as spelled in canonical JSON, which is one spelling per name.
-    identifiers: BTreeSet<&'a str>,
-    others: BTreeSet<&'a str>,
+    identifiers: BTreeSet<Cow<'a, str>>,
+    others: BTreeSet<Cow<'a, str>>,
     /// The number of elements, of an array.
     items: Option<usize>,
 }
 
 impl<'a> Top<'a> {
-    fn read(canonical: &'a str) -> Self {
-        let mut top = Top { identifiers: BTreeSet::new(), others: BTreeSet::new(), items: None };
-        let mut scan = Scan { text: canonical, at: 0 };
-        if scan.byte() == b'{' {
-            scan.object(|name, _| top.add(name));
-            return top;
-        }
+    fn read(text: &'a str) -> Result<Self, ()> {
+        let mut top = Self::default();
         // Elements of one array mostly have the same names in the same places.
-        let mut usual: Vec<&str> = Vec::new();
-        let mut items = 0;
-        scan.at += 1;
-        while !matches!(scan.byte(), b']' | 0) {
-            items += 1;
-            if scan.byte() == b'{' {
-                scan.object(|name, i| match usual.get_mut(i) {
-                    Some(known) if *known == name => {}
-                    Some(known) => {
-                        *known = name;
-                        top.add(name);
-                    }
-                    None => {
-                        usual.push(name);
-                        top.add(name);
-                    }
-                });
-            } else {
-                scan.skip_value();
+        let mut usual: Vec<Cow<'a, str>> = Vec::new();
+        top.items = json::top_names(text, |name, place| {
+            match usual.get_mut(place) {
+                Some(known) if *known == name => return,
+                Some(known) => known.clone_from(&name),
+                None => usual.push(name.clone()),
             }
-            scan.at += usize::from(scan.byte() == b',');
-        }
-        top.items = Some(items);
-        top
+            top.add(name);
+        })?;
+        Ok(top)
     }
 
-    fn add(&mut self, name: &'a str) {
-        if is_identifier(name) {
+    fn add(&mut self, name: Cow<'a, str>) {
+        if is_identifier(&name) {
             self.identifiers.insert(name);
         } else {
             self.others.insert(name);
@@ -118,63 +99,6 @@ fn is_identifier(name: &str) -> bool {
     name.len() <= NAME_BYTES_MAX
         && first.is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_')
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte))
-}
-
-/// Walks canonical JSON, which is known to be valid and without white space. Past the end
-/// it sees zero bytes, which no JSON holds.
-struct Scan<'a> {
-    text: &'a str,
-    at: usize,
-}
-
-impl<'a> Scan<'a> {
-    fn byte(&self) -> u8 {
-        self.text.as_bytes().get(self.at).copied().unwrap_or(0)
-    }
-
-    /// Passes an object and hands out its names with their places.
-    fn object(&mut self, mut on_name: impl FnMut(&'a str, usize)) {
-        let mut place = 0;
-        self.at += 1;
-        while self.byte() == b'"' {
-            let start = self.at + 1;
-            self.skip_string();
-            on_name(&self.text[start..self.at - 1], place);
-            place += 1;
-            self.at += 1;
-            self.skip_value();
-            self.at += usize::from(self.byte() == b',');
-        }
-        self.at += 1;
-    }
-
-    fn skip_string(&mut self) {
-        self.at += 1;
-        while !matches!(self.byte(), b'"' | 0) {
-            self.at += if self.byte() == b'\\' { 2 } else { 1 };
-        }
-        self.at += 1;
-    }
-
-    fn skip_value(&mut self) {
-        let mut depth = 0_usize;
-        loop {
-            match self.byte() {
-                b'"' => self.skip_string(),
-                b'{' | b'[' => {
-                    depth += 1;
-                    self.at += 1;
-                }
-                b',' | b'}' | b']' | 0 if depth == 0 => return,
-                0 => return,
-                b'}' | b']' => {
-                    depth -= 1;
-                    self.at += 1;
-                }
-                _ => self.at += 1,
-            }
-        }
-    }
 }
 
 #[cfg(test)]

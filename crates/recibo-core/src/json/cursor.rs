@@ -1,6 +1,8 @@
 //! Reading one JSON text from left to right: bytes, white space, string pieces, escapes
 //! and numbers by RFC 8259. Knows nothing of the canonical form.
 
+use std::borrow::Cow;
+
 use super::JsonError;
 
 /// A place in a JSON text. Always on a character boundary when a piece is cut.
@@ -55,6 +57,37 @@ impl<'a> Cursor<'a> {
         let start = self.at;
         self.at = plain_end(self.text.as_bytes(), start);
         &self.text[start..self.at]
+    }
+
+    /// The value of a string, which begins here; borrowed if it is spelled without escapes,
+    /// else with room for `bytes_usual`.
+    pub(super) fn string(&mut self, bytes_usual: usize) -> Result<Cow<'a, str>, JsonError> {
+        self.eat(b'"');
+        let plain = self.plain();
+        if self.eat(b'"') {
+            return Ok(Cow::Borrowed(plain));
+        }
+        let mut value = String::with_capacity(bytes_usual.max(plain.len()));
+        value.push_str(plain);
+        loop {
+            value.push(self.escape()?);
+            value.push_str(self.plain());
+            if self.eat(b'"') {
+                return Ok(Cow::Owned(value));
+            }
+        }
+    }
+
+    /// Passes a string, which begins here.
+    pub(super) fn skip_string(&mut self) -> Result<(), JsonError> {
+        self.eat(b'"');
+        loop {
+            self.plain();
+            if self.eat(b'"') {
+                return Ok(());
+            }
+            self.escape()?;
+        }
     }
 
     /// One escape sequence, a surrogate pair counting as one. Anything else here (the end

@@ -145,8 +145,8 @@ fn an_error_shows_nothing_of_the_text() {
 
 #[test]
 fn only_a_string_has_a_string_value() {
-    assert_eq!(string_value(br#" "a\n\u00e9\\" "#), Ok(Some("a\né\\".to_owned())));
-    assert_eq!(string_value(b"\"\""), Ok(Some(String::new())));
+    assert_eq!(string_value(br#" "a\n\u00e9\\" "#), Ok(Some("a\né\\".into())));
+    assert_eq!(string_value(b"\"\""), Ok(Some("".into())));
     assert_eq!(string_value(b"[\"a\"]"), Ok(None));
     assert!(string_value(b"\"a\" 1").is_err());
 }
@@ -239,7 +239,7 @@ proptest! {
         prop_assert_eq!(&written, &Value::from(text.as_str()).to_string());
         let escaped: String = text.encode_utf16().map(|unit| format!("\\u{unit:04X}")).collect();
         prop_assert_eq!(canonical(&format!("\"{escaped}\"")), Ok(written.clone()));
-        prop_assert_eq!(string_value(written.as_bytes()), Ok(Some(text)));
+        prop_assert_eq!(string_value(written.as_bytes()), Ok(Some(text.as_str().into())));
     }
 
     #[test]
@@ -254,6 +254,25 @@ proptest! {
             Err("invalid_json") => prop_assert!(theirs.is_err(), "{}", text),
             Err("number_out_of_range") => prop_assert!(theirs.is_err(), "{}", text),
             Err(_) => {}
+        }
+    }
+
+    #[test]
+    fn what_is_read_for_names_is_what_has_a_form(text in r#"(\{("[ab]"|"\\u0061"):){0,3}([\[\]{},: \-+.eE019"\\tud8]|true|null|"a":|\\u[0-9d-f]{4}){0,14}"#) {
+        prop_assert_eq!(top_names(&text, |_, _| {}).is_ok(), canonical(&text).is_ok(), "{}", text);
+    }
+
+    #[test]
+    fn loose_objects_are_read_for_names(value in any_value(), space in "[ \n]{0,2}") {
+        let mut loose = String::new();
+        write_loosely(&mut loose, &value, &space);
+        let mut names = Vec::new();
+        prop_assert!(top_names(&loose, |name, _| names.push(name.into_owned())).is_ok());
+        names.sort();
+        if let Value::Object(members) = &value {
+            let mut want: Vec<_> = members.keys().cloned().collect();
+            want.sort();
+            prop_assert_eq!(names, want);
         }
     }
 
