@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod binary;
+mod mcp;
 mod model;
 mod properties;
 mod rules;

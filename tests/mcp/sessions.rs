@@ -110,9 +110,9 @@ fn check_records(data: &Path, log: &Log) {
     assert_eq!(calls.len(), sent.len());
     for id in sent {
         let ending = format!(":{id}");
-        let call = calls.iter().find(|call| {
-            call["tool_call_id"].as_str().expect("an id").ends_with(&ending)
-        });
+        let call = calls
+            .iter()
+            .find(|call| call["tool_call_id"].as_str().expect("an id").ends_with(&ending));
         let call = call.unwrap_or_else(|| panic!("no call for {id}"));
         let record = &call["attempts"][0];
         let receipt = log.receipts.iter().find(|receipt| receipt.id == id);

@@ -201,7 +201,7 @@ impl Ledger {
     }
 
     /// Looks for the ledger again. What it is replaced by is shared by all clones.
-    pub(crate) async fn find_again(&self) {
+    pub async fn find_again(&self) {
         let Some(finder) = &self.finder else { return };
         if let Some(found) = finder().await {
             let found = found.backend();

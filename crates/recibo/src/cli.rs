@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::{command, demo, exec, serve};
+use crate::{command, demo, exec, mcp, serve};
 
 /// An append-only receipt ledger for the tool calls of LLM agents.
 #[derive(Parser)]
@@ -22,6 +22,8 @@ pub enum Command {
     Serve(serve::Args),
     /// Run a command as a tool call, with a receipt
     Exec(exec::Args),
+    /// Stand between an MCP host and a server, so that every tool call has its receipt
+    Mcp(mcp::Args),
     /// Play the ledger's stories with real processes, and check their end
     Demo(demo::Args),
     /// Show the calls of a run as a timeline of attempts
@@ -63,9 +65,10 @@ impl Command {
             Self::Policy(args) => args.common().json,
             Self::Receipt(args) => args.common().json,
             Self::ApiKey(args) => args.common().json,
-            // What `exec` writes to stdout is the command's.
+            // What `exec` and `mcp` write to stdout is not theirs.
             Self::Serve(_)
             | Self::Exec(_)
+            | Self::Mcp(_)
             | Self::Demo(_)
             | Self::DemoTool(_)
             | Self::ExecGuard => false,

@@ -9,7 +9,7 @@ pub mod guard;
 mod input;
 mod lease;
 mod report;
-mod signals;
+pub mod signals;
 
 use std::ffi::OsString;
 use std::io::Write;

@@ -13,6 +13,7 @@ mod exec;
 mod explain;
 mod failure;
 mod ledger;
+mod mcp;
 mod paint;
 mod serve;
 mod timeline;
@@ -52,6 +53,7 @@ async fn dispatch(command: Command) -> Result<Done, Failure> {
     match command {
         Command::Serve(args) => serve::run(args).await,
         Command::Exec(args) => exec::run(args).await,
+        Command::Mcp(args) => mcp::run(args).await,
         Command::Demo(args) => demo::run(args).await,
         Command::DemoTool(args) => demo::tool::run(args).await,
         Command::ExecGuard => exec::guard::run().await,

@@ -1,0 +1,120 @@
+//! Lines in and out, byte for byte.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::UnixStream as StdUnixStream;
+
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::net::UnixStream;
+use tokio::net::unix::pipe;
+use tokio::sync::{Mutex, MutexGuard};
+
+/// Something to read lines from.
+pub type Input = BufReader<Box<dyn AsyncRead + Send + Unpin>>;
+type Sink = Box<dyn AsyncWrite + Send + Unpin>;
+
+/// What kind of thing a standard stream is. Hosts use pipes or sockets, and those need no thread
+/// to wait on them, which would cost more than all else here.
+enum Kind {
+    Pipe,
+    Socket,
+    Other,
+}
+
+fn kind(fd: &OwnedFd) -> io::Result<Kind> {
+    let file_type = File::from(fd.try_clone()?).metadata()?.file_type();
+    Ok(match () {
+        () if file_type.is_fifo() => Kind::Pipe,
+        () if file_type.is_socket() => Kind::Socket,
+        () => Kind::Other,
+    })
+}
+
+/// This process's stdin.
+pub fn stdin() -> io::Result<Input> {
+    let fd = rustix::io::dup(io::stdin())?;
+    let input: Box<dyn AsyncRead + Send + Unpin> = match kind(&fd)? {
+        Kind::Pipe => Box::new(pipe::Receiver::from_owned_fd(fd)?),
+        Kind::Socket => Box::new(socket(fd)?),
+        Kind::Other => Box::new(tokio::io::stdin()),
+    };
+    Ok(reader(input))
+}
+
+/// This process's stdout.
+pub fn stdout() -> io::Result<Output> {
+    let fd = rustix::io::dup(io::stdout())?;
+    Ok(Output::new(match kind(&fd)? {
+        Kind::Pipe => Box::new(pipe::Sender::from_owned_fd(fd)?),
+        Kind::Socket => Box::new(socket(fd)?),
+        Kind::Other => Box::new(tokio::io::stdout()),
+    }))
+}
+
+fn socket(fd: OwnedFd) -> io::Result<UnixStream> {
+    let socket = StdUnixStream::from(fd);
+    socket.set_nonblocking(true)?;
+    UnixStream::from_std(socket)
+}
+
+/// Reads lines from anything.
+pub fn reader(input: Box<dyn AsyncRead + Send + Unpin>) -> Input {
+    BufReader::with_capacity(64 << 10, input)
+}
+
+/// The next line with its line feed; `None` at the end. Of any length: what both sides can hold
+/// must pass. The last line may have no line feed.
+pub async fn next_line(input: &mut (impl AsyncBufRead + Unpin)) -> Option<Vec<u8>> {
+    let mut line = Vec::new();
+    // An input that broke has ended.
+    match input.read_until(b'\n', &mut line).await {
+        Ok(n) if n > 0 => Some(line),
+        _ => None,
+    }
+}
+
+/// Something to write lines to. Lines are never mixed; whoever comes first writes first.
+pub struct Output(Mutex<Option<Sink>>);
+
+/// The right to write next.
+pub struct Pen<'a>(MutexGuard<'a, Option<Sink>>);
+
+impl Output {
+    /// Writes into anything.
+    pub fn new(sink: Sink) -> Self {
+        Self(Mutex::new(Some(sink)))
+    }
+
+    /// Waits until nobody writes.
+    pub async fn pen(&self) -> Pen<'_> {
+        Pen(self.0.lock().await)
+    }
+
+    /// Writes bytes as they are.
+    pub async fn write(&self, bytes: &[u8]) {
+        self.pen().await.write(bytes).await;
+    }
+
+    /// Ends it: the other side reads the end.
+    pub async fn close(&self) {
+        if let Some(mut sink) = self.0.lock().await.take() {
+            let _ = sink.shutdown().await;
+        }
+    }
+}
+
+impl Pen<'_> {
+    /// Whether the other side may still read.
+    pub fn is_open(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Writes bytes as they are. Whoever has closed the other end wants no more.
+    pub async fn write(&mut self, bytes: &[u8]) {
+        let Some(sink) = self.0.as_mut() else { return };
+        let _ = sink.write_all(bytes).await;
+        let _ = sink.flush().await;
+    }
+}
