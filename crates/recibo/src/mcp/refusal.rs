@@ -113,7 +113,7 @@ mod tests {
     fn decision(kind: &str, reason: &str, state: &str) -> DecisionAnswer {
         let value = json!({
             "decision": kind, "reason": reason, "run_id": "r", "tool_call_id": "c", "attempt": 1,
-            "state": state, "idempotency_key": "rk1_x", "input_hash": null, "record": null,
+            "state": state, "replayed": false, "idempotency_key": "rk1_x", "input_hash": null, "record": null,
             "retry_after_ms": null, "twin": null, "hint": null,
         });
         serde_json::from_value(value).unwrap()
