@@ -84,9 +84,10 @@ impl Log {
 
     /// The answer to a request, without a receipt; null if none came.
     pub fn answer(&self, id: &str) -> Value {
+        let id: Value = id.parse().expect("JSON");
         let messages = self.got.iter().map(|line| line.parse::<Value>().expect("JSON"));
-        let mut answers = messages
-            .filter(|message| message["id"].to_string() == id && message.get("method").is_none());
+        let mut answers =
+            messages.filter(|message| message["id"] == id && message.get("method").is_none());
         answers.next().unwrap_or_default()
     }
 }
