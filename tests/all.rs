@@ -1,6 +1,7 @@
 //! Every test of the whole, in one binary: one link, one process.
 #![forbid(unsafe_code)]
 
+mod adapter;
 mod binary;
 mod mcp;
 mod model;

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,7 +13,7 @@ use recibo_api::client::Service;
 use recibo_api::request::{CheckRequest, ClaimRequest, ScopeRequest};
 use recibo_core::id::{CallRef, Namespace, RunId, ToolCallId};
 use recibo_core::status::{CallState, DecisionKind, Reason};
-use recibo_store::Store;
+use recibo_store::{Config, OpenError, Store, SystemClock};
 
 use crate::background::Background;
 use crate::embedded::Embedded;
@@ -91,6 +92,17 @@ impl Ledger {
     /// does.
     pub fn embedded(store: Store, namespace: Namespace) -> Self {
         Self::new(Backend::Embedded(Embedded::new(store, namespace)))
+    }
+
+    /// Opens the ledger in a folder, which is made if it is missing, with the defaults of the
+    /// store. One process at a time can. Blocks.
+    ///
+    /// # Errors
+    /// Why the store cannot be opened, `InUse` for instance while a service runs on the folder.
+    pub fn open(folder: &Path, namespace: Namespace) -> Result<Self, OpenError> {
+        let entropy = Box::new(|bytes: &mut [u8]| rand::fill(bytes));
+        let store = Store::open(folder, Config::default(), Arc::new(SystemClock), entropy)?;
+        Ok(Self::embedded(store, namespace))
     }
 
     fn new(backend: Backend) -> Self {

@@ -47,8 +47,14 @@ pub use patience::Patience;
 pub use recibo_api::answer::{DecisionAnswer, OutcomeAnswer, Record, Twin};
 pub use recibo_api::client::Service;
 pub use recibo_core::effect::Effect;
+pub use recibo_core::id::Namespace;
 pub use recibo_core::status::{CheckAnswer, DecisionKind, OutcomeStatus, Reason};
 pub use run::{Ended, ToolResult};
 pub use scope::{Scope, ScopeSpec};
 pub use tool::{Attempt, ToolCall, ToolError, ToolOutput};
 pub use turn::Turn;
+
+/// The example of the README runs as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

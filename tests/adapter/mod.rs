@@ -1,0 +1,3 @@
+//! The Rust adapter against the real binary.
+
+mod stories;
