@@ -131,7 +131,7 @@ async fn a_late_answer_settles_the_call_and_is_used_again() {
             Ok(ToolOutput::json(r#"{"task": 4711}"#).with_provider_ref("task-4711"))
         }
     };
-    let first = world.turn.call(&contract(), asked(), slow).await;
+    let first = world.turn.call(&contract().takes_late_answers(), asked(), slow).await;
     assert_eq!(first.ended, Ended::Failed(OutcomeStatus::Timeout));
     go.notify_one();
     // It is recorded in the background; one that never is hangs here.

@@ -65,6 +65,7 @@ pub struct ToolContract {
     pub(crate) backoff_max: Duration,
     pub(crate) status_hook: Option<Arc<StatusHook>>,
     pub(crate) checks_max: u32,
+    pub(crate) takes_late_answers: bool,
 }
 
 impl ToolContract {
@@ -86,6 +87,7 @@ impl ToolContract {
             backoff_max: Duration::from_secs(5),
             status_hook: None,
             checks_max: 3,
+            takes_late_answers: false,
         }
     }
 
@@ -147,8 +149,20 @@ impl ToolContract {
         self
     }
 
-    /// How to ask the outside service what became of an attempt; for queryable tools. Over HTTP
-    /// the answer is reported with [`crate::Settings::reconciler`].
+    /// After a timeout, waits on for the answer, as long as the lease permits, and records it as
+    /// late. Without this the tool's future is dropped at its timeout.
+    ///
+    /// Only for a tool that sends nothing any more once its time is over: from the reported
+    /// timeout on, a status check may find that nothing was executed and permit another attempt,
+    /// and a request that leaves after that would be a second effect.
+    #[must_use]
+    pub fn takes_late_answers(mut self) -> Self {
+        self.takes_late_answers = true;
+        self
+    }
+
+    /// How to ask the outside service what became of an attempt; for queryable tools. An answer
+    /// that takes longer than the timeout counts as `indeterminate`. Over HTTP the answer is reported with [`crate::Settings::reconciler`].
     #[must_use]
     pub fn asks_status<F, Fut>(mut self, hook: F) -> Self
     where

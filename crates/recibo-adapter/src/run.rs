@@ -195,10 +195,14 @@ async fn attempt(
         }
         Some(Err(error)) => failure.report(grant, &error, took).await,
         None => {
+            // Nothing may be sent once the timeout is reported.
+            let running = contract.takes_late_answers.then_some(running);
             let outcome = Outcome::failed(OutcomeStatus::Timeout, took, "timeout");
             let recorded = grant.report(outcome).await;
             let id = grant.tool_call_id().to_owned();
-            tokio::spawn(late(turn.clone(), contract.clone(), grant, running, began_ms));
+            if let Some(running) = running {
+                tokio::spawn(late(turn.clone(), contract.clone(), grant, running, began_ms));
+            }
             failure.tried(id, OutcomeStatus::Timeout, "timeout", "", recorded)
         }
     }

@@ -5,10 +5,11 @@ use std::time::Duration;
 use recibo_api::answer::DecisionAnswer;
 use recibo_api::request::CheckRequest;
 use recibo_api::{Code, Word};
-use recibo_core::status::DecisionKind;
-use tokio::time::sleep;
+use recibo_core::status::{CheckAnswer, DecisionKind};
+use tokio::time::{sleep, timeout};
 
 use crate::contract::{StatusQuestion, ToolContract};
+use crate::lease::now_ms;
 use crate::turn::Turn;
 use crate::words;
 
@@ -42,11 +43,13 @@ pub(crate) async fn settle(
             .unwrap_or_else(|| advice.idempotency_key.clone()),
         provider_ref: record.and_then(|record| record.provider_ref.clone()),
     };
-    let answer = hook(question).await;
+    // What it says holds for the moment of the question, not of the answer.
+    let asked_at_ms = now_ms();
+    let answer = timeout(contract.timeout, hook(question)).await;
     let check = CheckRequest {
-        answer: Word(answer),
+        answer: Word(answer.unwrap_or(CheckAnswer::Indeterminate)),
         source: contract.tool.clone(),
-        age_ms: None,
+        age_ms: Some(now_ms().saturating_sub(asked_at_ms)),
         provider_ref: None,
     };
     let adapter = turn.adapter();

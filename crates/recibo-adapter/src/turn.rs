@@ -58,8 +58,8 @@ impl Turn {
     ///
     /// `tool` is called once per attempt, and only with the ledger's permission. If this future
     /// is dropped while the tool runs, so is the tool's, and the attempt is recorded as
-    /// `unknown`. An attempt that is out of time is recorded as `timeout`; it may still answer
-    /// until its lease is nearly over, and that late answer is recorded too.
+    /// `unknown`. One that is out of time is dropped too and recorded as `timeout`, unless the
+    /// contract takes late answers.
     pub async fn call<F, Fut>(&self, contract: &ToolContract, call: ToolCall, tool: F) -> ToolResult
     where
         F: FnMut(Attempt) -> Fut,

@@ -51,6 +51,7 @@ pub struct Contract {
     pub masked: Vec<String>,
     pub summarized: Vec<String>,
     pub status: Option<Vec<String>>,
+    pub late_answers: bool,
 }
 
 /// An effect by its word.

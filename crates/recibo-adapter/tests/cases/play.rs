@@ -128,6 +128,9 @@ fn contract(terms: &Contract, questions: Arc<AtomicUsize>) -> ToolContract {
         .backoff(Duration::from_millis(1), Duration::from_millis(1))
         .masks(terms.masked.clone())
         .summarizes(terms.summarized.clone());
+    if terms.late_answers {
+        contract = contract.takes_late_answers();
+    }
     if let Some(effect) = terms.effect {
         contract = contract.effect(effect.0);
     }
