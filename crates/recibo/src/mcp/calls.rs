@@ -188,6 +188,12 @@ impl Calls {
         inner.open.retain(|_, open| !open.events.same_channel(events));
     }
 
+    /// Whether none is under way.
+    pub fn is_empty(&self) -> bool {
+        let inner = self.lock();
+        inner.open.is_empty() && inner.tasks.is_empty() && inner.inputs.is_empty()
+    }
+
     /// The host lists the tools.
     pub fn list(&self, id: &Id) {
         self.lock().lists.insert(id.clone());

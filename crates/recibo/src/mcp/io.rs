@@ -92,9 +92,9 @@ impl Output {
         Pen(self.0.lock().await)
     }
 
-    /// Writes bytes as they are.
-    pub async fn write(&self, bytes: &[u8]) {
-        self.pen().await.write(bytes).await;
+    /// Writes bytes as they are; says whether the other side still takes them.
+    pub async fn write(&self, bytes: &[u8]) -> bool {
+        self.pen().await.write(bytes).await
     }
 
     /// Ends it: the other side reads the end.
@@ -111,10 +111,9 @@ impl Pen<'_> {
         self.0.is_some()
     }
 
-    /// Writes bytes as they are. Whoever has closed the other end wants no more.
-    pub async fn write(&mut self, bytes: &[u8]) {
-        let Some(sink) = self.0.as_mut() else { return };
-        let _ = sink.write_all(bytes).await;
-        let _ = sink.flush().await;
+    /// Writes bytes as they are; says whether the other side still takes them.
+    pub async fn write(&mut self, bytes: &[u8]) -> bool {
+        let Some(sink) = self.0.as_mut() else { return false };
+        sink.write_all(bytes).await.is_ok() && sink.flush().await.is_ok()
     }
 }

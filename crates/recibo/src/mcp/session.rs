@@ -76,7 +76,7 @@ impl Session {
                 Message::Request(id, method, members) if method == "tools/call" => {
                     match Request::read(&self, id, &members) {
                         Some(request) => self.clone().call(request, line).await,
-                        None => self.to_server.write(&line).await,
+                        None => _ = self.to_server.write(&line).await,
                     }
                 }
                 Message::Notification(method, _) if method == "tools/call" => {
@@ -187,37 +187,49 @@ impl Session {
             let at_ms = now_ms();
             let text = std::str::from_utf8(&line);
             let lossy = String::from_utf8_lossy(&line);
-            match Message::read(&lossy) {
+            let goes_on = match Message::read(&lossy) {
                 Message::Response(id, members) => {
                     if self.calls.is_list(&id)
                         && let Some(hints) = &self.hints
                     {
                         hints.learn(&members);
                     }
-                    let Some((events, is_first)) = self.calls.answered(&id) else {
-                        self.to_host.write(&line).await;
-                        continue;
-                    };
-                    // What is no text cannot be hashed as one.
-                    let text = text.map(str::to_owned).unwrap_or_default();
-                    let reply = ask(&events, text, at_ms, is_first);
-                    let session = self.clone();
-                    tokio::spawn(async move { session.pass_answer(line, reply).await });
+                    if let Some((events, is_first)) = self.calls.answered(&id) {
+                        // What is no text cannot be hashed as one.
+                        let text = text.map(str::to_owned).unwrap_or_default();
+                        let reply = ask(&events, text, at_ms, is_first);
+                        let session = self.clone();
+                        tokio::spawn(async move { session.pass_answer(line, reply).await });
+                        true
+                    } else {
+                        self.pass(&line).await
+                    }
                 }
                 Message::Batch(elements) if text.is_ok() => {
                     batch::from_server(&self, &lossy, &elements, at_ms).await;
+                    true
                 }
-                _ => self.to_host.write(&line).await,
+                _ => self.pass(&line).await,
+            };
+            if !goes_on {
+                break;
             }
         }
+    }
+
+    /// Passes a line on to the host; says whether to go on. Once the host reads no more and no
+    /// call is under way, nobody reads the server, and it will notice as it would by itself.
+    async fn pass(&self, line: &[u8]) -> bool {
+        self.to_host.write(line).await || !self.calls.is_empty()
     }
 
     async fn pass_answer(&self, line: Vec<u8>, reply: oneshot::Receiver<Reply>) {
         let _busy = self.busy.clone();
         match reply.await {
-            Ok(Reply::Changed(changed)) => self.to_host.write(changed.as_bytes()).await,
+            // A host that reads no more needs no answer; what is recorded is recorded.
+            Ok(Reply::Changed(changed)) => _ = self.to_host.write(changed.as_bytes()).await,
             Ok(Reply::Nothing) => {}
-            Ok(Reply::AsItCame) | Err(_) => self.to_host.write(&line).await,
+            Ok(Reply::AsItCame) | Err(_) => _ = self.to_host.write(&line).await,
         }
     }
 }
