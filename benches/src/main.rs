@@ -66,6 +66,8 @@ enum What {
     Reopen,
     /// Resident memory of the service
     Memory,
+    /// What the MCP proxy adds to a tool call
+    Mcp,
     /// Only writes into a ledger until killed, for `perf` and the like
     #[command(hide = true)]
     Fill {
@@ -82,6 +84,9 @@ enum What {
     /// The bare server
     #[command(hide = true)]
     Bare,
+    /// The MCP server of `mcp`
+    #[command(hide = true)]
+    McpServer,
 }
 
 fn main() -> ExitCode {
@@ -106,10 +111,12 @@ fn run(args: Args) -> Outcome<()> {
         What::Overhead => vec![Scenario::Overhead],
         What::Reopen => vec![Scenario::Reopen],
         What::Memory => vec![Scenario::Memory],
+        What::Mcp => vec![Scenario::Mcp],
         What::Fill { data, stream, once } => {
             let records = args.records.unwrap_or(0);
             return scenario::fill_until_killed(&data, stream, records, once);
         }
+        What::McpServer => return scenario::mcp::serve(),
         What::Bare => return tokio::runtime::Runtime::new()?.block_on(bare::serve()),
     };
     let mut sizes = match args.full || matches!(args.what, What::Full) {

@@ -23,6 +23,8 @@ pub struct Sizes {
     pub latency_s: f64,
     /// Records of a slice without a disk.
     pub overhead: usize,
+    /// Tool calls in a slice, one after the other.
+    pub mcp_calls: usize,
 }
 
 /// Under five minutes.
@@ -37,6 +39,7 @@ pub const SHORT: Sizes = Sizes {
     lookups: 40_000,
     latency_s: 2.5,
     overhead: 50_000,
+    mcp_calls: 500,
 };
 
 /// The sizes of the goals.
@@ -51,6 +54,7 @@ pub const FULL: Sizes = Sizes {
     lookups: 200_000,
     latency_s: 8.0,
     overhead: 100_000,
+    mcp_calls: 2_000,
 };
 
 impl Sizes {

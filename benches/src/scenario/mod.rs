@@ -6,6 +6,7 @@ mod embedded;
 mod growth;
 mod latency;
 mod lookups;
+pub mod mcp;
 mod memory;
 mod overhead;
 mod reopen;
@@ -118,11 +119,13 @@ pub enum Scenario {
     Reopen,
     /// Resident memory.
     Memory,
+    /// What the MCP proxy adds.
+    Mcp,
 }
 
 impl Scenario {
     /// In the order in which they run: `reopen` and `memory` use the ledger of `growth`.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Overhead,
         Self::Claims,
         Self::Batches,
@@ -132,6 +135,7 @@ impl Scenario {
         Self::Growth,
         Self::Reopen,
         Self::Memory,
+        Self::Mcp,
     ];
 
     /// Its name in tables and file names.
@@ -146,6 +150,7 @@ impl Scenario {
             Self::Overhead => "overhead",
             Self::Reopen => "reopen",
             Self::Memory => "memory",
+            Self::Mcp => "mcp",
         }
     }
 
@@ -163,6 +168,7 @@ impl Scenario {
             Self::Overhead => overhead::run(bench, &mut report),
             Self::Reopen => reopen::run(bench, &mut report),
             Self::Memory => memory::run(bench, &mut report),
+            Self::Mcp => mcp::run(bench, &mut report),
         }?;
         let (before, after) = (before * 100.0, probe::others_busy()? * 100.0);
         report.note(format!("CPU that others used before and after: {before:.0} %, {after:.0} %"));
