@@ -4,3 +4,4 @@ mod disk;
 mod failed_commits;
 mod key_bytes;
 mod many_attempts;
+mod twins;

@@ -26,7 +26,7 @@ use crate::hash_index::{HashIndex, Key, Kind};
 use crate::keyring::Keyring;
 use crate::lookup::{Found, Fresh, Lookup, twin_digest};
 use crate::seal::seal;
-use crate::tables::{self, OpenKey, RunKey, TableKey};
+use crate::tables::{self, EARLY_CALLS, OpenKey, RunKey, TableKey};
 
 /// Random bytes for salts, keys and ids.
 pub type Entropy = Box<dyn FnMut(&mut [u8]) + Send>;
@@ -41,32 +41,38 @@ pub(crate) struct WriterState {
     pub(crate) namespace_names: Vec<Namespace>,
     /// Ends of the leases that live, with the first seq of their call.
     pub(crate) leases: BTreeSet<(Time, u64)>,
-    pub(crate) runs: RunNumbers,
+    pub(crate) runs: LiveRuns,
     pub(crate) keyring: Keyring,
     pub(crate) api_keys: ApiKeys,
     pub(crate) lease_secret: LeaseSecret,
     pub(crate) entropy: Entropy,
 }
 
-/// Numbers of the runs that were written to lately: those of live runs are asked for again and
-/// again. A number never changes once it is given, and a batch that fails ends the writer.
+/// The runs that were written to lately: live ones are asked for again and again. What is kept of
+/// one follows what is committed; a batch that fails ends the writer.
 #[derive(Default)]
-pub(crate) struct RunNumbers(HashMap<(u32, RunId), u64>);
+pub(crate) struct LiveRuns(HashMap<(u32, RunId), LiveRun>);
 
-impl RunNumbers {
+struct LiveRun {
+    no: u64,
+    /// Its calls, counted up to [`EARLY_CALLS`]; not known before the first new one.
+    calls: Option<usize>,
+}
+
+impl LiveRuns {
     /// About 100 bytes each.
     const MAX: usize = 8192;
 
-    fn get(&self, namespace_no: u32, run_id: &RunId) -> Option<u64> {
+    fn get(&mut self, namespace_no: u32, run_id: &RunId) -> Option<&mut LiveRun> {
         // The clone shares the text.
-        self.0.get(&(namespace_no, run_id.clone())).copied()
+        self.0.get_mut(&(namespace_no, run_id.clone()))
     }
 
-    fn put(&mut self, namespace_no: u32, run_id: RunId, run_no: u64) {
+    fn put(&mut self, namespace_no: u32, run_id: RunId, run: LiveRun) {
         if self.0.len() >= Self::MAX {
             self.0.clear();
         }
-        self.0.insert((namespace_no, run_id), run_no);
+        self.0.insert((namespace_no, run_id), run);
     }
 }
 
@@ -238,7 +244,14 @@ impl<'t, 's> Batch<'t, 's> {
         let namespace_no = self.namespace(namespace).row.no;
         let run_no = self.run_no(namespace_no, call)?;
         let digest = twin_digest(&facts.tool, &facts.input_hash);
-        self.tables.runs.insert(RunKey::order(run_no, first_seq).as_slice(), digest.as_slice())?;
+        let order = RunKey::order(run_no, first_seq);
+        if self.count_call(namespace_no, &call.run_id, run_no)? {
+            self.tables.runs.insert(order.as_slice(), digest.as_slice())?;
+        } else {
+            self.tables.runs.insert(order.as_slice(), &[][..])?;
+            let twin = RunKey::twin(run_no, &digest, first_seq);
+            self.tables.runs.insert(twin.as_slice(), &[][..])?;
+        }
         self.state.hash_index.insert(idempotency_entry(namespace, call), first_seq);
         if let Some(key) = &facts.operation_key {
             let key = tables::under(namespace_no, key.as_str());
@@ -257,8 +270,28 @@ impl<'t, 's> Batch<'t, 's> {
         self.state.head.next_run_no += 1;
         let key = tables::under(namespace_no, call.run_id.as_str());
         self.tables.run_ids.insert(key.as_slice(), run_no.to_be_bytes().as_slice())?;
-        self.state.runs.put(namespace_no, call.run_id.clone(), run_no);
+        let run = LiveRun { no: run_no, calls: Some(0) };
+        self.state.runs.put(namespace_no, call.run_id.clone(), run);
         Ok(run_no)
+    }
+
+    /// Counts a new call of a run; says whether it is one of the early ones.
+    fn count_call(
+        &mut self,
+        namespace_no: u32,
+        run_id: &RunId,
+        run_no: u64,
+    ) -> Result<bool, StorageError> {
+        let known = self.state.runs.get(namespace_no, run_id).and_then(|run| run.calls);
+        let calls = match known {
+            Some(calls) => calls,
+            None => self.lookup().early_calls(run_no)?,
+        };
+        let is_early = calls < EARLY_CALLS;
+        if let Some(run) = self.state.runs.get(namespace_no, run_id) {
+            run.calls = Some(calls + usize::from(is_early));
+        }
+        Ok(is_early)
     }
 
     /// The number of a run that has one.
@@ -267,12 +300,12 @@ impl<'t, 's> Batch<'t, 's> {
         namespace_no: u32,
         run_id: &RunId,
     ) -> Result<Option<u64>, StorageError> {
-        if let Some(run_no) = self.state.runs.get(namespace_no, run_id) {
-            return Ok(Some(run_no));
+        if let Some(run) = self.state.runs.get(namespace_no, run_id) {
+            return Ok(Some(run.no));
         }
         let run_no = self.lookup().run_no(namespace_no, run_id)?;
-        if let Some(run_no) = run_no {
-            self.state.runs.put(namespace_no, run_id.clone(), run_no);
+        if let Some(no) = run_no {
+            self.state.runs.put(namespace_no, run_id.clone(), LiveRun { no, calls: None });
         }
         Ok(run_no)
     }

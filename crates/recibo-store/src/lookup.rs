@@ -14,18 +14,16 @@ use redb::ReadableTable;
 use crate::answer::Twin;
 use crate::codec::{AttemptRow, StoredEvent, TipRow, decode_event};
 use crate::error::StorageError;
-use crate::tables::{RunKey, under};
+use crate::tables::{EARLY_CALLS, RunKey, under};
 
 pub(crate) trait ByBytes: ReadableTable<&'static [u8], &'static [u8]> {}
 impl<T: ReadableTable<&'static [u8], &'static [u8]>> ByBytes for T {}
 pub(crate) trait BySeq: ReadableTable<u64, &'static [u8]> {}
 impl<T: ReadableTable<u64, &'static [u8]>> BySeq for T {}
 
-/// Calls of a run that are looked at for a twin: the newest ones. More would let one run slow
-/// down the writer: a row costs about 50 ns.
-const TWIN_SCAN_MAX: usize = 1024;
-/// Of these, calls whose digest fits and that were read. Many of them may have failed.
-const TWIN_READS_MAX: usize = 64;
+/// Other calls of the same run, tool and input that are looked at for a twin: the newest ones.
+/// More would let one run slow down the writer.
+const TWINS_MAX: usize = 64;
 
 /// The tables that point reads need.
 pub(crate) struct Lookup<'a, B: ByBytes, N: BySeq> {
@@ -155,20 +153,7 @@ impl<B: ByBytes, N: BySeq> Lookup<'_, B, N> {
         input_hash: &InputHash,
         now: Time,
     ) -> Result<Option<Twin>, StorageError> {
-        let digest = twin_digest(tool, input_hash);
-        let (from, to) = (RunKey::order(run_no, 0), RunKey::order(run_no, u64::MAX));
-        let mut reads = 0;
-        for row in self.runs.range(from.as_slice()..=to.as_slice())?.rev().take(TWIN_SCAN_MAX) {
-            let (key, value) = row?;
-            if value.value() != digest {
-                continue;
-            }
-            reads += 1;
-            if reads > TWIN_READS_MAX {
-                break;
-            }
-            let first_seq = RunKey::first_seq_of(key.value())
-                .ok_or(StorageError::Inconsistent("an order key is short"))?;
+        for first_seq in self.alike(run_no, &twin_digest(tool, input_hash))? {
             let first = self.event(first_seq)?;
             let Some((call, _)) = first.body.call() else { continue };
             let facts = first.body.facts();
@@ -185,6 +170,41 @@ impl<B: ByBytes, N: BySeq> Lookup<'_, B, N> {
             }
         }
         Ok(None)
+    }
+
+    /// First events of the calls of a run that may do the same, the newest first.
+    fn alike(&self, run_no: u64, digest: &[u8; 8]) -> Result<Vec<u64>, StorageError> {
+        let number = |key: &[u8]| {
+            RunKey::first_seq_of(key).ok_or(StorageError::Inconsistent("a key of a run is short"))
+        };
+        let mut alike = Vec::new();
+        let (from, to) = (RunKey::twin(run_no, digest, 0), RunKey::twin(run_no, digest, u64::MAX));
+        for row in self.runs.range(from.as_slice()..=to.as_slice())?.rev().take(TWINS_MAX) {
+            alike.push(number(row?.0.value())?);
+        }
+        // The early calls are older than all that have a row of their own.
+        let later = alike.len();
+        let (from, to) = (RunKey::order(run_no, 0), RunKey::order(run_no, u64::MAX));
+        for row in self.runs.range(from.as_slice()..=to.as_slice())?.take(EARLY_CALLS) {
+            let (key, value) = row?;
+            if value.value() == digest {
+                alike.push(number(key.value())?);
+            }
+        }
+        alike[later..].reverse();
+        alike.truncate(TWINS_MAX);
+        Ok(alike)
+    }
+
+    /// How many calls a run has, counted up to [`EARLY_CALLS`].
+    pub(crate) fn early_calls(&self, run_no: u64) -> Result<usize, StorageError> {
+        let (from, to) = (RunKey::order(run_no, 0), RunKey::order(run_no, u64::MAX));
+        let mut calls = 0;
+        for row in self.runs.range(from.as_slice()..=to.as_slice())?.take(EARLY_CALLS) {
+            row?;
+            calls += 1;
+        }
+        Ok(calls)
     }
 
     /// One attempt before the newest.

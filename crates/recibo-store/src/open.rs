@@ -16,7 +16,7 @@ use zeroize::Zeroize;
 
 use crate::api_key::ApiKeys;
 use crate::batch::{
-    Batch, Entropy, NamespaceState, RunNumbers, Tables, WriterState, idempotency_entry,
+    Batch, Entropy, LiveRuns, NamespaceState, Tables, WriterState, idempotency_entry,
 };
 use crate::clock::{Clock, LedgerClock};
 use crate::codec::{ApiKeyRow, Head, NamespaceRow, OpenCallRow, decode_event, decode_if_first};
@@ -249,7 +249,7 @@ fn read_state(
         namespaces,
         namespace_names,
         leases,
-        runs: RunNumbers::default(),
+        runs: LiveRuns::default(),
         keyring,
         api_keys,
         lease_secret,

@@ -76,6 +76,7 @@ impl RunKey {
     const CALL: &[u8] = b"c";
     const ORIGIN: &[u8] = b"i";
     const ORDER: &[u8] = b"o";
+    const TWIN: &[u8] = b"t";
 
     /// Tip of a call.
     pub(crate) fn call(run_no: u64, tool_call_id: &str) -> TableKey {
@@ -100,17 +101,28 @@ impl RunKey {
         key.last_chunk::<4>().map(|bytes| u32::from_be_bytes(*bytes))
     }
 
-    /// A call by its first event; the value is a digest of what it does (see `twin_digest`).
+    /// A call by its first event. The value is a digest of what the call does for the first
+    /// [`EARLY_CALLS`] calls of a run; later ones have a twin row instead.
     pub(crate) fn order(run_no: u64, first_seq: u64) -> TableKey {
         TableKey::of(&[&number(run_no), Self::ORDER, &number(first_seq)])
     }
 
-    /// The number at the end of an order key.
+    /// A later call by what it does; the value is empty.
+    pub(crate) fn twin(run_no: u64, digest: &[u8; 8], first_seq: u64) -> TableKey {
+        TableKey::of(&[&number(run_no), Self::TWIN, digest, &number(first_seq)])
+    }
+
+    /// The number at the end of an order or twin key.
     pub(crate) fn first_seq_of(key: &[u8]) -> Option<u64> {
         let [a, b, c, d, e] = *key.last_chunk::<NUMBER_LEN>()?;
         Some(u64::from_be_bytes([0, 0, 0, a, b, c, d, e]))
     }
 }
+
+/// Calls of a run whose twins are found by going through all of them: it costs about 50 ns each,
+/// and most runs are shorter. A row for every call would cost all runs a tenth of the
+/// throughput.
+pub(crate) const EARLY_CALLS: usize = 256;
 
 /// Keys of the `open_calls` table. Calls with an open attempt stand apart, since a start
 /// reads all of them, and there may be many unknown ones.
