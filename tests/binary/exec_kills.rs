@@ -4,10 +4,10 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use rand::rngs::StdRng;
+use rand::Rng;
 use rand::seq::IndexedRandom;
-use rand::{Rng, SeedableRng};
 use recibo_tests::binary::{self, Server};
+use recibo_tests::worlds::side_by_side;
 
 const RUNS: u64 = 200;
 /// Worlds side by side, each with a folder and a service of its own.
@@ -49,18 +49,10 @@ struct World {
 
 #[test]
 fn kills_at_any_step_never_double_an_effect() {
-    let folder = tempfile::tempdir().expect("a folder");
-    std::thread::scope(|threads| {
-        for number in 0..WORLDS {
-            let folder = folder.path().join(number.to_string());
-            threads.spawn(move || {
-                std::fs::create_dir(&folder).expect("a folder");
-                let mut world = World { folder, server: None };
-                let mut random = StdRng::seed_from_u64(number);
-                for run in 0..RUNS / WORLDS {
-                    world.play(run, &mut random);
-                }
-            });
+    side_by_side(WORLDS, |folder, mut random| {
+        let mut world = World { folder, server: None };
+        for run in 0..RUNS / WORLDS {
+            world.play(run, &mut random);
         }
     });
 }

@@ -5,3 +5,4 @@ pub mod api;
 pub mod binary;
 pub mod pure;
 pub mod service;
+pub mod worlds;

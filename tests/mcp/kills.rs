@@ -5,10 +5,10 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use rand::rngs::StdRng;
+use rand::Rng;
 use rand::seq::IndexedRandom;
-use rand::{Rng, SeedableRng};
 use recibo_tests::binary::{self, Server};
+use recibo_tests::worlds::side_by_side;
 use serde_json::{Value, json};
 
 /// Calls; each is tried three times, with a kill each time.
@@ -70,19 +70,11 @@ struct World {
 
 #[test]
 fn kills_at_any_step_of_a_proxied_call_never_double_an_effect() {
-    let folder = tempfile::tempdir().expect("a folder");
-    std::thread::scope(|threads| {
-        for number in 0..WORLDS {
-            let folder = folder.path().join(number.to_string());
-            threads.spawn(move || {
-                std::fs::create_dir(&folder).expect("a folder");
-                let mut world = World { folder, service: None };
-                world.set_policy();
-                let mut random = StdRng::seed_from_u64(number);
-                for call in 0..CALLS / WORLDS {
-                    world.play(call, &mut random);
-                }
-            });
+    side_by_side(WORLDS, |folder, mut random| {
+        let mut world = World { folder, service: None };
+        world.set_policy();
+        for call in 0..CALLS / WORLDS {
+            world.play(call, &mut random);
         }
     });
 }

@@ -7,13 +7,12 @@ use std::time::Duration;
 use recibo_api::answer::{DecisionAnswer, OutcomeAnswer, Twin};
 use recibo_api::request::{CheckRequest, ClaimRequest, ScopeRequest};
 use recibo_api::secrets::{SecretPolicy, refuse_claim};
-use recibo_api::{Code, Problem, Word};
+use recibo_api::{Code, Problem};
 use recibo_core::id::{CallRef, Namespace, ScopeId};
 use recibo_core::limits;
 use recibo_core::plan::ClaimedAs;
-use recibo_core::status::DecisionKind;
-use recibo_store::{self as store, DecisionView, Snapshot, Store};
-use tokio::time::{Instant, sleep, sleep_until};
+use recibo_store::{self as store, DecisionView, Store};
+use tokio::time::sleep;
 
 use crate::error::LedgerError;
 use crate::ledger::{Checked, Claimed, Granted};
@@ -22,8 +21,6 @@ use crate::report::Said;
 /// How often the ends of leases and scopes are looked for. Nothing that is answered depends on
 /// it, but a key whose time is over is wiped by it.
 const TICK: Duration = Duration::from_secs(1);
-/// Longest pause between two looks at a call while others are written.
-const PAUSE_MAX: Duration = Duration::from_millis(100);
 
 #[derive(Clone)]
 pub(crate) struct Embedded(Arc<Inner>);
@@ -66,33 +63,15 @@ impl Embedded {
         Ok(claimed(self.0.store.claim(&self.0.namespace, claim).await?))
     }
 
-    /// Looks again after each commit, but not after each of a storm of them.
     pub(crate) async fn decision(
         &self,
         call: &CallRef,
         wait: Duration,
     ) -> Result<DecisionAnswer, LedgerError> {
-        let store = &self.0.store;
-        let deadline = Instant::now() + wait.min(Duration::from_millis(limits::WAIT_MS_MAX));
-        let mut pause = Duration::from_millis(1);
-        loop {
-            // Before the look, so that no commit in between is missed.
-            let size = store.size();
-            let view = self.look(call).await?;
-            let is_over = Instant::now() >= deadline || !store.is_serving();
-            if view.decision.kind != DecisionKind::Wait || is_over {
-                return Ok(advice(call, view));
-            }
-            let left_ms = view.decision.retry_after_ms.unwrap_or(0).max(1);
-            tokio::select! {
-                () = async {
-                    store.committed_beyond(size).await;
-                    sleep(pause).await;
-                } => pause = (pause * 2).min(PAUSE_MAX),
-                () = sleep(Duration::from_millis(left_ms)) => {}
-                () = sleep_until(deadline) => {}
-            }
-        }
+        let Inner { store, namespace, .. } = &*self.0;
+        let wait = wait.min(Duration::from_millis(limits::WAIT_MS_MAX));
+        let view = store.decided(namespace, call, wait, std::future::pending()).await?;
+        Ok(advice(call, view))
     }
 
     pub(crate) async fn report(
@@ -117,8 +96,9 @@ impl Embedded {
         check: CheckRequest,
     ) -> Result<Checked, LedgerError> {
         let check = check.parse(call.clone(), attempt)?;
-        let checked = self.0.store.check(&self.0.namespace, check).await?;
-        let decision = self.look(call).await?.decision;
+        let Inner { store, namespace, .. } = &*self.0;
+        let checked = store.check(namespace, check).await?;
+        let decision = store.snapshot()?.decision(namespace, call)?.decision;
         Ok(Checked {
             state: decision.state,
             decision: decision.kind,
@@ -131,21 +111,6 @@ impl Embedded {
         let store = self.0.store.clone();
         // A panic in there has been printed, and what was answered is durable.
         let _ = tokio::task::spawn_blocking(move || store.close()).await;
-    }
-
-    async fn look(&self, call: &CallRef) -> Result<DecisionView, LedgerError> {
-        let (namespace, call) = (self.0.namespace.clone(), call.clone());
-        self.read(move |snapshot| Ok(snapshot.decision(&namespace, &call)?)).await
-    }
-
-    /// Reads touch the disk, so they leave the async threads.
-    async fn read<T: Send + 'static>(
-        &self,
-        read: impl FnOnce(&Snapshot) -> Result<T, LedgerError> + Send + 'static,
-    ) -> Result<T, LedgerError> {
-        let store = self.0.store.clone();
-        let done = tokio::task::spawn_blocking(move || read(&store.snapshot()?)).await;
-        done.unwrap_or_else(|_| Err(LedgerError::internal()))
     }
 
     /// Starts the ticks, once. They end with the last clone of this ledger.
@@ -198,9 +163,5 @@ fn advice(call: &CallRef, view: DecisionView) -> DecisionAnswer {
 }
 
 fn twin(twin: store::Twin) -> Twin {
-    Twin {
-        tool_call_id: twin.tool_call_id.to_string(),
-        attempt: twin.attempt,
-        state: Word(twin.state),
-    }
+    Twin::from_core(&twin.tool_call_id, twin.attempt, twin.state)
 }

@@ -68,9 +68,7 @@ impl App {
         self.0.stopping.subscribe()
     }
 
-    /// Reads a row or a few, right here. Such a read touches a dozen pages, nearly always in
-    /// memory; where they are not, the disk holds up this thread for less time than it takes to
-    /// hand a read to another thread and back under load.
+    /// Reads a row or a few, right here, for the reason that [`Store::decided`] gives.
     pub(crate) fn look<T>(
         &self,
         look: impl FnOnce(&Snapshot) -> Result<T, Failure>,

@@ -44,11 +44,7 @@ pub(crate) fn page(page: &store::CallPage, listing: &Listing) -> Page {
 
 /// Another call that does the same.
 pub(crate) fn twin(twin: store::Twin) -> Twin {
-    Twin {
-        tool_call_id: twin.tool_call_id.to_string(),
-        attempt: twin.attempt,
-        state: Word(twin.state),
-    }
+    Twin::from_core(&twin.tool_call_id, twin.attempt, twin.state)
 }
 
 /// A grant, or advice.

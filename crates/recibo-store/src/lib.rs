@@ -21,6 +21,7 @@ mod serve;
 mod snapshot;
 mod store;
 mod tables;
+mod wait;
 mod writer;
 
 pub use answer::{CheckedAnswer, ClaimAnswer, OpenedScope, RecordAnswer, Twin};

@@ -5,10 +5,10 @@ use std::fmt;
 use recibo_core::decision::Decision;
 use recibo_core::effect::Effect;
 use recibo_core::hash::InputHash;
-use recibo_core::id::CallRef;
+use recibo_core::id::{CallRef, ToolCallId};
 use recibo_core::receipt::IdempotencyKey;
 use recibo_core::record::Record as CoreRecord;
-use recibo_core::status::DecisionKind;
+use recibo_core::status::{CallState, DecisionKind};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -105,6 +105,13 @@ pub struct Twin {
     pub attempt: u32,
     /// `ok`, `in_flight` or `unknown`.
     pub state: CallStateWord,
+}
+
+impl Twin {
+    /// From what the ledger found.
+    pub fn from_core(tool_call_id: &ToolCallId, attempt: u32, state: CallState) -> Self {
+        Self { tool_call_id: tool_call_id.to_string(), attempt, state: Word(state) }
+    }
 }
 
 /// What to do about a call. Never permission.

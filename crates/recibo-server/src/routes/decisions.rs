@@ -5,11 +5,7 @@ use std::time::Duration;
 use axum::extract::State;
 use recibo_api::Action;
 use recibo_api::answer::DecisionAnswer;
-use recibo_core::id::{CallRef, Namespace};
 use recibo_core::limits;
-use recibo_core::status::DecisionKind;
-use recibo_store::DecisionView;
-use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::answer::{self, Answer};
 use crate::app::App;
@@ -21,10 +17,6 @@ use crate::query::{Query, refused};
 use crate::show;
 
 problems!(Problems: KEYED, IDS);
-
-/// Longest pause between two looks at a call while others are written. Every commit wakes
-/// everybody who waits; looking each time would cost one read per waiter and commit.
-const PAUSE_MAX: Duration = Duration::from_millis(100);
 
 /// Ask what to do about a call
 ///
@@ -49,7 +41,13 @@ pub(crate) async fn get(State(app): State<App>, caller: Caller, ids: Ids, query:
     let [wait_ms] = query.take(["wait_ms"])?;
     let wait_ms = wait_ms.as_deref().map_or(Ok(0), parse_wait)?;
     caller.may(Action::Read)?;
-    let view = decided(&app, &caller.namespace, &call, Duration::from_millis(wait_ms)).await?;
+    let mut stopping = app.stopping();
+    let stop = async {
+        // The sender lives in the router as long as anything is served.
+        let _ = stopping.wait_for(|stopping| *stopping).await;
+    };
+    let wait = Duration::from_millis(wait_ms);
+    let view = app.store().decided(&caller.namespace, &call, wait, stop).await?;
     let (key, decision, record) = (view.idempotency_key, view.decision, view.record);
     let twin = view.twin.map(show::twin);
     let shown = DecisionAnswer::from_core(&call, &key, &decision, record.as_deref(), None, twin);
@@ -62,36 +60,4 @@ fn parse_wait(text: &str) -> Result<u64, Failure> {
     ms.ok_or_else(|| {
         refused(format!("wait_ms must be an integer from 0 to {}", limits::WAIT_MS_MAX))
     })
-}
-
-/// The decision once it is not `wait`, or as it is when the time is over or the service stops.
-async fn decided(
-    app: &App,
-    namespace: &Namespace,
-    call: &CallRef,
-    wait: Duration,
-) -> Result<DecisionView, Failure> {
-    let deadline = Instant::now() + wait;
-    let mut stopping = app.stopping();
-    let mut pause = Duration::from_millis(1);
-    loop {
-        // Before the look, so that no commit in between is missed.
-        let size = app.store().size();
-        let view = app.look(|snapshot| Ok(snapshot.decision(namespace, call)?))?;
-        let is_over = Instant::now() >= deadline || *stopping.borrow_and_update();
-        if view.decision.kind != DecisionKind::Wait || is_over || !app.store().is_serving() {
-            return Ok(view);
-        }
-        let lease_left = Duration::from_millis(view.decision.retry_after_ms.unwrap_or(0).max(1));
-        tokio::select! {
-            () = async {
-                app.store().committed_beyond(size).await;
-                sleep(pause).await;
-                pause = (pause * 2).min(PAUSE_MAX);
-            } => {}
-            () = sleep(lease_left) => {}
-            () = sleep_until(deadline) => {}
-            _ = stopping.changed() => {}
-        }
-    }
 }
