@@ -64,8 +64,8 @@ pub fn of_decision(decision: &DecisionAnswer) -> String {
 /// For a ledger that refuses the request itself.
 pub fn of_error(error: &LedgerError) -> String {
     let why = match error.code() {
-        Some(code) if !error.is_passing() => {
-            format!("the receipt ledger does not take this call ({code})")
+        Some(_) if !error.is_passing() => {
+            format!("the receipt ledger does not take this call: {error}")
         }
         _ => return unreachable(),
     };
@@ -100,9 +100,21 @@ pub fn timed_out(timeout_ms: u64) -> String {
     )
 }
 
+/// For arguments that have no canonical form.
+pub fn of_arguments(path: &str, why: &str) -> String {
+    format!(
+        "recibo: the tool was not run: its arguments hold {why}, at {path}. Nothing was sent to \
+         it, so this call had no effect. Mend the arguments and call again."
+    )
+}
+
 /// For a second request with the id of one that is under way.
-pub const SAME_ID: &str = "recibo: the tool was not run: a request with this id is under way. \
-     Nothing was sent to the tool.";
+pub const SAME_ID: &str = "recibo: not sent: a request with this id is under way. Nothing was \
+     sent for this one.";
+
+/// For a request while too many have no answer.
+pub const TOO_MANY: &str = "recibo: not sent: too many requests are without an answer. Nothing \
+     was sent for this one.";
 
 #[cfg(test)]
 mod tests {

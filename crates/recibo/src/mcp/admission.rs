@@ -1,5 +1,6 @@
-//! Where a session asks its ledger. A session goes on without one: tools can be listed while
-//! calls are refused, and a ledger that comes back is found again.
+//! Whether a call may run: what the ledger says, and what happens without a ledger. A session goes
+//! on without one: tools can be listed while calls are refused, and a ledger that comes back is
+//! found again.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,13 +10,13 @@ use recibo_adapter::{
 use recibo_api::Code;
 use tokio::sync::Mutex;
 
-use super::{refusal, tell};
+use super::{names, refusal, tell};
 use crate::cli::Target;
 use crate::failure::Failure;
 use crate::ledger::{IfMissing, find_for_adapter};
 
 /// The way to the ledger.
-pub struct Desk {
+pub struct Admission {
     target: Target,
     fail_open: bool,
     scope: Mutex<Option<Scope>>,
@@ -23,7 +24,7 @@ pub struct Desk {
 }
 
 /// What the ledger says of a call.
-pub enum Answer {
+pub enum Verdict {
     /// Run it.
     Run(Grant),
     /// Run it without a record: the ledger is down, and the user wants it so.
@@ -34,8 +35,8 @@ pub enum Answer {
     Refuse(String),
 }
 
-impl Desk {
-    /// A desk; the ledger is looked for with [`Desk::open`] or by the first call.
+impl Admission {
+    /// The ledger is looked for with [`Admission::open`] or by the first call.
     pub fn new(target: Target, fail_open: bool) -> Self {
         Self { target, fail_open, scope: Mutex::default(), unrecorded: AtomicU64::new(0) }
     }
@@ -60,9 +61,9 @@ impl Desk {
         }
     }
 
-    /// Asks; with `may_wait` the answer is never [`Answer::Wait`], but may take as long as the
+    /// Asks; with `may_wait` the answer is never [`Verdict::Wait`], but may take as long as the
     /// spec says.
-    pub async fn ask(&self, spec: &CallSpec, may_wait: bool) -> Answer {
+    pub async fn ask(&self, spec: &CallSpec, may_wait: bool) -> Verdict {
         let result = match self.claim(spec, may_wait).await {
             // What the server says of its tool is weaker than the policy, or than what the first
             // attempt froze: then that holds.
@@ -73,17 +74,27 @@ impl Desk {
             }
             result => result,
         };
+        let result = match result {
+            // A client or a server that is named like a credential must not fail its calls.
+            Ok(Err(error)) if error.code() == Some(Code::SecretDetected) => {
+                match names::without(spec) {
+                    Some(spec) => self.claim(&spec, may_wait).await,
+                    None => Ok(Err(error)),
+                }
+            }
+            result => result,
+        };
         match result {
-            Ok(Ok(Permission::Granted(grant))) => Answer::Run(grant),
+            Ok(Ok(Permission::Granted(grant))) => Verdict::Run(grant),
             Ok(Ok(Permission::Refused(decision))) => match decision.decision.0 {
-                DecisionKind::Wait if !may_wait => Answer::Wait,
-                _ => Answer::Refuse(refusal::of_decision(&decision)),
+                DecisionKind::Wait if !may_wait => Verdict::Wait,
+                _ => Verdict::Refuse(refusal::of_decision(&decision)),
             },
             Ok(Err(error)) if error.is_passing() => {
                 tell(&format!("{}: {error}", spec.tool_call_id));
                 self.without_ledger()
             }
-            Ok(Err(error)) => Answer::Refuse(refusal::of_error(&error)),
+            Ok(Err(error)) => Verdict::Refuse(refusal::of_error(&error)),
             Err(failure) => {
                 tell_failure(&failure);
                 self.without_ledger()
@@ -91,15 +102,15 @@ impl Desk {
         }
     }
 
-    fn without_ledger(&self) -> Answer {
+    fn without_ledger(&self) -> Verdict {
         if !self.fail_open {
-            return Answer::Refuse(refusal::unreachable());
+            return Verdict::Refuse(refusal::unreachable());
         }
         let count = self.unrecorded.fetch_add(1, Ordering::Relaxed) + 1;
         tell(&format!(
             "the ledger is down: a tool call passes unrecorded (--fail-open), {count} so far"
         ));
-        Answer::RunUnrecorded
+        Verdict::RunUnrecorded
     }
 
     async fn claim(
@@ -108,17 +119,10 @@ impl Desk {
         may_wait: bool,
     ) -> Result<Result<Permission, LedgerError>, Failure> {
         let scope = self.scope().await?;
-        let claim = async || match may_wait {
+        Ok(match may_wait {
             true => scope.claim(spec).await,
             false => scope.claim_now(spec).await,
-        };
-        let result = claim().await;
-        if !result.as_ref().is_err_and(LedgerError::is_passing) {
-            return Ok(result);
-        }
-        // A service may have come back elsewhere, or left its folder to us.
-        scope.ledger().find_again().await;
-        Ok(claim().await)
+        })
     }
 
     /// The effect that the ledger holds for a call under way; the strictest where it does not
