@@ -123,10 +123,7 @@ impl Plan {
         let written = match (guard, self.kept_line(line)) {
             (Ok(mut guard), Some(line)) => {
                 let left = sent.iter().filter_map(|(_, grant)| grant.as_ref()).map(Grant::left);
-                let written = write(&mut guard, &line, left.min()).await;
-                (written == Written::Nothing && !guard.is_open())
-                    .then_some(Written::Whole)
-                    .unwrap_or(written)
+                write(&mut guard, &line, left.min()).await
             }
             _ => Written::Nothing,
         };

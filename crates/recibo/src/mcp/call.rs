@@ -148,7 +148,10 @@ impl Request {
         if grant.as_ref().is_some_and(|grant| !grant.may_send()) {
             return self.stay(session, grant, "lease_over", Some(refusal::too_late()));
         }
-        if is_open && session.calls.send(&self.id) {
+        if !is_open {
+            return self.stay(session, grant, "not_sent", Some(refusal::closed()));
+        }
+        if session.calls.send(&self.id) {
             return Check::Send(grant);
         }
         self.stay(session, grant, "cancelled", None)
@@ -156,7 +159,7 @@ impl Request {
 
     /// Nothing of the call was written within its time.
     pub fn stuck(&self, session: &Session, grant: Option<Grant>) -> Stay {
-        match self.stay(session, grant, "server_busy", Some(refusal::too_late())) {
+        match self.stay(session, grant, "not_sent", Some(refusal::too_late())) {
             Check::Stay(stay) => stay,
             Check::Send(_) => unreachable!("it stays"),
         }
@@ -195,7 +198,7 @@ impl Request {
             Check::Stay(stay) => return Err(stay),
         };
         match write(&mut guard, line, grant.as_ref().map(Grant::left)).await {
-            Written::Nothing if guard.is_open() => Err(self.stuck(session, grant)),
+            Written::Nothing => Err(self.stuck(session, grant)),
             written => Ok((grant, written)),
         }
     }

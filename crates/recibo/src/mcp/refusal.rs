@@ -90,6 +90,13 @@ pub fn too_late() -> String {
         .into()
 }
 
+/// For a call to a server whose input has ended.
+pub fn closed() -> String {
+    "recibo: the tool was not run: its server takes no more calls. Nothing was sent to it, so this \
+     call had no effect."
+        .into()
+}
+
 /// For a call whose answer did not come in time.
 pub fn timed_out(timeout_ms: u64) -> String {
     format!(
