@@ -8,6 +8,7 @@ use std::sync::Mutex;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
+use super::answer::Reading;
 use super::message::{Id, string};
 
 /// Ids that are remembered after their answer. An id takes about a hundred bytes.
@@ -33,6 +34,8 @@ pub enum Event {
 pub struct Answer {
     /// The message; empty if it cannot be read.
     pub text: String,
+    /// What it says.
+    pub reading: Reading,
     /// When it came.
     pub at_ms: u64,
     /// What it answers.

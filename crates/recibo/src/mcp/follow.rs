@@ -77,19 +77,14 @@ impl Follower {
 
     /// Takes an answer; says whether the call is over.
     async fn take(&mut self, answer: Answer) -> bool {
-        let Answer { text, at_ms, kind, reply } = answer;
+        let Answer { text, reading, at_ms, kind, reply } = answer;
         let is_direct = matches!(kind, Kind::Call | Kind::Continuation);
         let as_it_came =
             if self.is_answered && is_direct { Reply::Nothing } else { Reply::AsItCame };
         let duration = Duration::from_millis(at_ms.saturating_sub(self.sent_at_ms));
         // Dropping the reply lets the answer pass as it came.
-        match read(&text, kind) {
-            Reading::Task(task) => {
-                self.session.calls.park_task(task, self.events.clone());
-                let _ = reply.send(as_it_came);
-                false
-            }
-            Reading::TaskGoesOn => {
+        match reading {
+            Reading::Task(_) | Reading::TaskGoesOn => {
                 let _ = reply.send(as_it_came);
                 false
             }
@@ -207,15 +202,6 @@ impl Follower {
             "{}: the tool was called, but its outcome could not be recorded: {error}",
             self.request.spec.tool_call_id
         ));
-    }
-}
-
-fn read(text: &str, kind: Kind) -> Reading {
-    let Some(members) = Members::of(text) else { return Reading::Unreadable };
-    match kind {
-        Kind::Call | Kind::Continuation | Kind::TaskResult => Reading::of_call(text, &members),
-        Kind::TaskGet => Reading::of_task(text, &members),
-        Kind::TaskNotice => Reading::of_notice(text, &members),
     }
 }
 

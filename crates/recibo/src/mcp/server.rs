@@ -5,6 +5,7 @@ use std::sync::Arc;
 use recibo_adapter::now_ms;
 use tokio::sync::oneshot;
 
+use super::answer::Reading;
 use super::calls::{Answer, Event, Events, Kind, Other, Whose};
 use super::delivery::Fate;
 use super::io::{Input, next_line};
@@ -44,7 +45,7 @@ pub async fn hear(session: Arc<Session>, mut server: Input) {
 fn judge(session: &Session, text: &str, at_ms: u64) -> Fate {
     match Message::read(text) {
         Message::Response(id, members) => match session.calls.answered(&id) {
-            Whose::Call(events, kind) => ask(&events, text, at_ms, kind),
+            Whose::Call(events, kind) => ask(session, &events, text, at_ms, kind),
             Whose::Other(other) => {
                 learn(session, other, &members);
                 Fate::Pass
@@ -61,7 +62,7 @@ fn judge(session: &Session, text: &str, at_ms: u64) -> Fate {
         Message::Notification(method, members) if is_about_task(&method) => {
             let params = members.object("params");
             match params.and_then(|params| session.events_of_task(&params)) {
-                Some(events) => ask(&events, text, at_ms, Kind::TaskNotice),
+                Some(events) => ask(session, &events, text, at_ms, Kind::TaskNotice),
                 None => Fate::Pass,
             }
         }
@@ -95,16 +96,31 @@ fn learn(session: &Session, other: Other, members: &Members<'_>) {
 /// The calls whose answers may stand in a line that cannot be read: they end with it.
 fn unreadable(session: &Session, line: &[u8], at_ms: u64) -> Vec<(std::ops::Range<usize>, Fate)> {
     let fate = |id: &Id| match session.calls.answered(id) {
-        Whose::Call(events, kind) => Some((0..line.len(), ask(&events, "", at_ms, kind))),
+        Whose::Call(events, kind) => Some((0..line.len(), ask(session, &events, "", at_ms, kind))),
         _ => None,
     };
     answered_ids(line).iter().filter_map(fate).collect()
 }
 
-/// Hands an answer to whoever follows the call.
-fn ask(events: &Events, text: &str, at_ms: u64, kind: Kind) -> Fate {
+/// Hands an answer to whoever follows the call. What was said later about its task is for the same
+/// follower, so the task is known before the next line is read.
+fn ask(session: &Session, events: &Events, text: &str, at_ms: u64, kind: Kind) -> Fate {
+    let reading = read(text, kind);
+    if let Reading::Task(task) = &reading {
+        session.calls.park_task(task.clone(), events.clone());
+    }
     let (reply, replied) = oneshot::channel();
+    let answer = Answer { text: text.to_owned(), reading, at_ms, kind, reply };
     // Who listens no more lets it pass as it came: the reply is dropped.
-    let _ = events.send(Event::Answer(Answer { text: text.to_owned(), at_ms, kind, reply }));
+    let _ = events.send(Event::Answer(answer));
     Fate::Wait(replied)
+}
+
+fn read(text: &str, kind: Kind) -> Reading {
+    let Some(members) = Members::of(text) else { return Reading::Unreadable };
+    match kind {
+        Kind::Call | Kind::Continuation | Kind::TaskResult => Reading::of_call(text, &members),
+        Kind::TaskGet => Reading::of_task(text, &members),
+        Kind::TaskNotice => Reading::of_notice(text, &members),
+    }
 }
