@@ -30,10 +30,10 @@ lock = threading.Lock()
 class Pairs(list):
     """An object with all its members."""
 
-    def find(self, name):
+    def find(self, name, missing=None):
         fold = lambda key: key.split("\0")[0].translate(FOLDED).lower()
         found = [value for key, value in self if fold(key) == name]
-        return found[0 if pick == "first" else -1] if found else None
+        return found[0 if pick == "first" else -1] if found else missing
 
 
 def plain(value):
@@ -53,16 +53,16 @@ def answer(raw_id, body):
 
 
 def call(raw_id, params):
-    tool = arguments = None
+    tool, arguments = None, Pairs()
     if isinstance(params, Pairs):
-        tool, arguments = params.find("name"), params.find("arguments")
+        tool, arguments = params.find("name"), params.find("arguments", Pairs())
     elif isinstance(params, list):
         tool, arguments = (params + [None, None])[:2]
     given = plain(arguments) if isinstance(arguments, Pairs) else {}
     if given.get("how") == "refuse":
         return answer(raw_id, '"error":{"code":-32602,"message":"no such tool"}')
     with lock:
-        line = {"tool": tool, "arguments": {} if arguments is None else plain(arguments)}
+        line = {"tool": plain(tool), "arguments": plain(arguments)}
         line["ok"] = given.get("how") is None and "say" not in given
         effects.write(json.dumps(line) + "\n")
         effects.flush()

@@ -4,6 +4,8 @@ mod cases;
 mod ends;
 mod install;
 mod kills;
+mod lines;
 mod log;
+mod mutate;
 mod proxy;
 mod sessions;

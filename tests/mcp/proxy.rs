@@ -176,6 +176,15 @@ impl Proxy {
         self.lines.recv_timeout(PATIENCE).expect("a line")
     }
 
+    /// The next line; `None` once the proxy has ended.
+    pub fn hear_any(&self) -> Option<String> {
+        match self.lines.recv_timeout(PATIENCE) {
+            Ok(line) => Some(line),
+            Err(RecvTimeoutError::Disconnected) => None,
+            Err(RecvTimeoutError::Timeout) => panic!("it hangs"),
+        }
+    }
+
     /// The next line as JSON.
     #[track_caller]
     pub fn hear_json(&self) -> Value {
