@@ -13,7 +13,7 @@ use super::mutate::burst;
 use super::proxy::{Proxy, Stage, calls, receipt, request};
 
 /// Lines in the suite; `just mcp-lines` names more.
-const LINES: usize = 2_000;
+const LINES: usize = 1_000;
 
 /// What a server with one way of reading has done with its share of the lines.
 struct Played {
@@ -40,11 +40,12 @@ fn play(pick: &str, lines: usize, mut random: StdRng) -> Played {
         }
         if played.hear(&mut proxy) {
             open = Some(proxy);
+        } else {
+            played.end(proxy);
         }
     }
     if let Some(proxy) = open {
-        let ended = proxy.end();
-        ended.rest.iter().for_each(|line| played.take(line));
+        played.end(proxy);
     }
     played
 }
@@ -61,6 +62,10 @@ impl Played {
             }
         }
         false
+    }
+
+    fn end(&mut self, proxy: Proxy) {
+        proxy.end().rest.iter().for_each(|line| self.take(line));
     }
 
     fn take(&mut self, line: &str) {

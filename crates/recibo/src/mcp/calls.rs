@@ -355,7 +355,9 @@ impl Calls {
         let open = std::mem::take(&mut inner.open).into_values().map(|open| open.events);
         let tasks = std::mem::take(&mut inner.tasks).into_values();
         let inputs = std::mem::take(&mut inner.inputs).into_values();
-        for events in open.chain(tasks).chain(inputs) {
+        // Of these some wait for nothing that has a name here.
+        let given_up = std::mem::take(&mut inner.given_up);
+        for events in open.chain(tasks).chain(inputs).chain(given_up) {
             let _ = events.send(Event::Gone(class));
         }
     }
@@ -543,6 +545,16 @@ mod tests {
         }
         assert!(matches!(first.try_recv(), Ok(Event::Forgotten)));
         assert_eq!(calls.lock().given_up.len(), GIVEN_UP_MAX);
+    }
+
+    #[test]
+    fn a_call_that_no_id_leads_to_ends_with_the_server() {
+        let calls = Calls::default();
+        let (id, mut heard) = sent(&calls, "1");
+        let Whose::Call(events, _) = calls.answered(&id) else { panic!("it is a call's") };
+        calls.give_up(&events);
+        calls.server_gone();
+        assert!(matches!(heard.try_recv(), Ok(Event::Gone("server_gone"))));
     }
 
     #[test]

@@ -97,7 +97,8 @@ impl Follower {
             reading @ Reading::TaskEnded(_) => {
                 self.note_reading(&reading).await;
                 let _ = reply.send(as_it_came);
-                false
+                // Nobody can ask for more of a task that ended before it was known.
+                is_direct
             }
             // It is about the later question, and says little of the call.
             reading @ Reading::RpcError(_) if is_about_question(&text, kind) => {
