@@ -102,10 +102,10 @@ name!(
 );
 name!(
     /// Class of an error, chosen by the adapter.
-    ErrorClass, "error_class", "1 to 64 of a-z, 0-9, '_' and '.'",
+    ErrorClass, "error_class", "1 to 64 of A-Z, a-z, 0-9, '_', '.', ':' and '-'",
     |t| !t.is_empty()
         && t.len() <= limits::ERROR_CLASS_LEN_MAX
-        && t.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'.'))
+        && t.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b':' | b'-'))
 );
 
 /// A call's place: its run and its id in it. The namespace is the API key's.
@@ -212,7 +212,8 @@ mod tests {
         assert!(ToolName::parse("server/tool ☀").is_ok());
         assert!(ToolName::parse("a\u{85}b").is_err());
         assert!(ErrorClass::parse("http.503_x").is_ok());
-        assert!(ErrorClass::parse("HTTP").is_err());
+        assert!(ErrorClass::parse("HTTP:503-x").is_ok());
+        assert!(ErrorClass::parse("HTTP 503").is_err());
     }
 
     #[test]

@@ -251,6 +251,9 @@ fn advice(code: Code) -> &'static str {
             "state a stricter effect or none; `recibo policy show` has the rules"
         }
         Code::OperationKeyMismatch => "give the operation key of the first attempt",
+        Code::LeaseOver => "report the outcome: it is taken after the lease too",
+        Code::PolicyInvalid => "correct the rule that is named",
+        Code::ScopeLimit => "close scopes that are not needed, or wait until they end",
         Code::SecretDetected => "take the credential out of the ids, names and labels",
         Code::Overloaded => "try again in a moment",
         Code::LedgerStopped => "restart the service; its log says why it stopped",

@@ -1,6 +1,7 @@
+use recibo_core::effect::{Policy, StatedTerms};
 use recibo_core::hash::{InputHash, OutputHash};
 use recibo_core::id::{CallRef, RunId, ToolCallId};
-use recibo_core::plan::{Claim, OneShot};
+use recibo_core::plan::{Claim, OneShot, TwinRule};
 
 use super::*;
 use crate::body::read;
@@ -29,7 +30,7 @@ fn body(base: &[(&str, &str)], more: &[(&str, &str)]) -> String {
 fn claim(more: &[(&str, &str)]) -> Result<Claim, Problem> {
     let base =
         [("scope_id", "\"s\""), ("claim_id", "\"c\""), ("tool", "\"t\""), ("input", "{\"a\":1}")];
-    read::<ClaimRequest<'_>>(body(&base, more).as_bytes())?.parse(call())
+    read::<ClaimRequest<'_>>(body(&base, more).as_bytes())?.parse(call(), &Policy::default())
 }
 
 fn outcome(more: &[(&str, &str)]) -> Result<OutcomeParams, Problem> {
@@ -49,7 +50,7 @@ fn one_shot(more: &[(&str, &str)]) -> Result<OneShot, Problem> {
         ("input", "null"),
         ("output", "\"done\""),
     ];
-    read::<OneShotRequest<'_>>(body(&base, more).as_bytes())?.parse()
+    read::<OneShotRequest<'_>>(body(&base, more).as_bytes())?.parse(&Policy::default())
 }
 
 fn code<T>(result: Result<T, Problem>) -> Code {
@@ -61,7 +62,9 @@ fn code<T>(result: Result<T, Problem>) -> Code {
 #[test]
 fn a_claim_has_defaults_and_null_means_not_given() {
     let plain = claim(&[]).unwrap();
-    assert_eq!((plain.lease_ms, plain.attempt, plain.effect), (60_000, None, None));
+    assert_eq!((plain.lease_ms, plain.attempt), (60_000, None));
+    assert_eq!(plain.terms, StatedTerms::default());
+    assert_eq!(plain.twins, TwinRule::advise());
     let nulls: Vec<_> = [
         "effect",
         "input_hash",
@@ -71,6 +74,12 @@ fn a_claim_has_defaults_and_null_means_not_given() {
         "message_id",
         "labels",
         "traceparent",
+        "key_window_ms",
+        "settle_ms",
+        "twins",
+        "twin_window_ms",
+        "twin_hash",
+        "knows",
     ]
     .map(|name| (name, "null"))
     .to_vec();
@@ -88,6 +97,7 @@ fn bad_claims_have_codes() {
     let hash = format!("\"{}\"", InputHash::of_canonical("1"));
     let deep = format!("{}{}", "[".repeat(65), "]".repeat(65));
     let long = format!("\"{}\"", "MARK".repeat(65));
+    let many_known = format!("[{}]", vec!["\"a\""; 65].join(","));
     let cases: Vec<(&str, &str, Code)> = vec![
         ("-input", "", Code::InvalidRequest),
         ("input_hash", &hash, Code::InvalidRequest),
@@ -107,6 +117,13 @@ fn bad_claims_have_codes() {
         ("lease_ms", "0", Code::InvalidRequest),
         ("lease_ms", "999", Code::InvalidRequest),
         ("lease_ms", "86400001", Code::InvalidRequest),
+        ("twins", "\"MARK\"", Code::InvalidRequest),
+        ("twin_window_ms", "9007199254740992", Code::InvalidRequest),
+        ("key_window_ms", "-1", Code::InvalidRequest),
+        ("settle_ms", "1.5", Code::InvalidRequest),
+        ("twin_hash", &hash, Code::InvalidRequest),
+        ("knows", "[\"MARK/a/b\"]", Code::InvalidId),
+        ("knows", &many_known, Code::InvalidRequest),
         ("attempt", "0", Code::InvalidRequest),
     ];
     for (name, value, want) in cases {
@@ -135,7 +152,7 @@ fn an_outcome_needs_what_its_status_needs() {
         vec![given, ("output_hash", &hash)],
         vec![("status", "\"timeout\"")],
         vec![("status", "\"started\""), error],
-        vec![("status", "\"timeout\""), ("error_class", "\"MARK\"")],
+        vec![("status", "\"timeout\""), ("error_class", "\"MARK!\"")],
         vec![given, ("duration_ms", "9007199254740992")],
         vec![given, ("output_summary", "[\"MARK\"]")],
         vec![given, ("output_summary", "\"MARK\"")],
@@ -288,7 +305,8 @@ fn a_bad_item_of_a_batch_fails_alone() {
     let text =
         format!(r#"{{"receipts":[{good},7,{{"MARK":"\ud800"}},{{"run_id":"MARK"}},{good}]}}"#);
     let batch = read::<BatchRequest<'_>>(text.as_bytes()).unwrap();
-    let results: Vec<_> = batch.parse().map(|item| item.err().map(|p| p.code)).collect();
+    let results: Vec<_> =
+        batch.parse(&Policy::default()).map(|item| item.err().map(|p| p.code)).collect();
     let invalid = Some(Code::InvalidRequest);
     assert_eq!(results, [None, invalid, Some(Code::InvalidJson), invalid, None]);
 }
@@ -308,7 +326,7 @@ fn checks_resolutions_scopes_and_keys_have_rules() {
     ] {
         assert_eq!(code(check(bad)), Code::InvalidRequest, "{bad}");
     }
-    let resolve = |text: &str| read::<ResolutionRequest>(text.as_bytes())?.parse(call());
+    let resolve = |text: &str| read::<ResolutionRequest>(text.as_bytes())?.parse(call(), "key");
     assert!(resolve(r#"{"state":"abandoned","reason":"nobody knows"}"#).is_ok());
     for bad in [r#"{"state":"unknown","reason":"x"}"#, r#"{"state":"ok"}"#] {
         assert_eq!(code(resolve(bad)), Code::InvalidRequest, "{bad}");
