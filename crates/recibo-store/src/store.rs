@@ -18,9 +18,10 @@ use crate::answer::{Ask, CheckedAnswer, ClaimAnswer, Command, OpenedScope, Recor
 use crate::api_key::{ApiKeyDraft, ApiKeyInfo, ApiKeys};
 use crate::batch::WriterState;
 use crate::clock::LedgerClock;
-use crate::error::{StorageError, WriteError};
+use crate::error::{ReadOnlyCause, StorageError, WriteError};
 use crate::hash_index::Readers;
 use crate::keyring::Keyring;
+use crate::open::Access;
 use crate::snapshot::Snapshot;
 use crate::writer::{Shared, Writer};
 
@@ -38,6 +39,7 @@ struct Inner {
     queue: mpsc::Sender<Command>,
     room: Arc<Semaphore>,
     queue_len_max: usize,
+    access: Access,
     shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -84,6 +86,7 @@ impl Store {
         state: WriterState,
         clock: LedgerClock,
         queue_len_max: usize,
+        access: Access,
     ) -> Self {
         let db = Arc::new(db);
         // One more: closing needs no room.
@@ -95,11 +98,13 @@ impl Store {
         let hash_index = state.hash_index.readers();
         let writer =
             Writer { db: db.clone(), state, clock: clock.clone(), queue, shared: shared.clone() };
-        let thread = std::thread::Builder::new()
-            .name("recibo-writer".into())
-            .spawn(move || writer.run())
-            .expect("the system can start one thread");
-        let thread = Mutex::new(Some(thread));
+        let thread = (access == Access::Write).then(|| {
+            std::thread::Builder::new()
+                .name("recibo-writer".into())
+                .spawn(move || writer.run())
+                .expect("the system can start one thread")
+        });
+        let thread = Mutex::new(thread);
         let queue = sender;
         Self(Arc::new(Inner {
             db,
@@ -110,6 +115,7 @@ impl Store {
             queue,
             room,
             queue_len_max,
+            access,
             shared,
             thread,
         }))
@@ -133,7 +139,16 @@ impl Store {
         self.0.shared.size.load(Ordering::SeqCst)
     }
 
-    /// Whether writes are served.
+    /// Why it is open for reading only, if it is.
+    pub fn read_only_cause(&self) -> Option<ReadOnlyCause> {
+        match self.0.access {
+            Access::Write => None,
+            Access::ReadOnly(cause) => Some(cause),
+        }
+    }
+
+    /// Whether the store has not stopped. One that is open for reading only serves no writes
+    /// from the start, and does not stop.
     pub fn is_serving(&self) -> bool {
         !self.0.shared.stopped.load(Ordering::SeqCst)
     }
@@ -282,6 +297,9 @@ impl Store {
         writes: usize,
         ask: impl FnOnce(Reply<T>) -> Ask,
     ) -> Pending<T> {
+        if let Access::ReadOnly(cause) = self.0.access {
+            return Pending(State::Refused(Some(WriteError::ReadOnly(cause))));
+        }
         let writes = u32::try_from(writes.clamp(1, self.0.queue_len_max)).unwrap_or(u32::MAX);
         let Ok(room) = self.0.room.clone().try_acquire_many_owned(writes) else {
             return Pending(State::Refused(Some(WriteError::QueueFull)));

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use crate::harness::{Reply, Service, claim_body, ok_body, one_shot_body};
 
-/// Codes that need a broken disk; see the tests below.
-const BY_FAULT: &[Code] = &[Code::Overloaded, Code::Internal, Code::LedgerStopped];
+/// Codes that need a broken disk, see the tests below, or one that is only read, see `read_only`.
+const BY_FAULT: &[Code] = &[Code::Overloaded, Code::Internal, Code::LedgerStopped, Code::ReadOnly];
 
 const KEY: &str = "AKIAIOSFODNN7EXAMPLE";
 
