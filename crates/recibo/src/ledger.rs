@@ -5,7 +5,7 @@
 mod embedded;
 mod find;
 
-pub use find::{IfMissing, find, find_for_adapter};
+pub use find::{Purpose, find, find_for_adapter};
 use recibo_api::client::Service;
 pub use recibo_api::client::{Answer, Request};
 
