@@ -180,6 +180,15 @@ fn a_first_start_that_died_after_any_step_is_completed_by_the_next() {
 }
 
 #[test]
+fn a_mark_that_claims_a_first_start_costs_no_event() {
+    let temp = tempfile::tempdir().unwrap();
+    used(temp.path());
+    let MarkPart::Held(mark) = Parts::read(temp.path()).unwrap().mark else { panic!() };
+    Mark { complete: false, ..mark }.write(temp.path()).unwrap();
+    assert_eq!(size_of(temp.path()), 1);
+}
+
+#[test]
 fn a_part_that_is_gone_or_foreign_is_refused_by_name_and_nothing_is_changed() {
     let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     used(one.path());
