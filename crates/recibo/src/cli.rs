@@ -1,8 +1,6 @@
-//! The command line: which commands there are, and what all of them take.
+//! The command line: which commands there are.
 
-use std::path::PathBuf;
-
-use clap::{Args, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 
 use crate::{command, demo, exec, mcp, serve};
 
@@ -74,30 +72,6 @@ impl Command {
             | Self::ExecGuard => false,
         }
     }
-}
-
-/// Which ledger a command talks to.
-#[derive(Args, Clone, Debug)]
-pub struct Target {
-    /// The data folder: the service on it is asked; where none runs, the ledger is opened here
-    #[arg(long, value_name = "DIR", env = "RECIBO_DATA", default_value = "./recibo-data")]
-    pub data: PathBuf,
-    /// Ask the service at this address instead of one on a data folder
-    #[arg(long, value_name = "URL", requires = "api_key_file")]
-    pub url: Option<String>,
-    /// A file that holds the API key [default: DIR/admin.key]
-    #[arg(long, value_name = "FILE")]
-    pub api_key_file: Option<PathBuf>,
-}
-
-/// What every command that shows something takes.
-#[derive(Args, Clone, Debug)]
-pub struct Common {
-    #[command(flatten)]
-    pub target: Target,
-    /// Print one JSON document, as the service answered it
-    #[arg(long)]
-    pub json: bool,
 }
 
 #[cfg(test)]

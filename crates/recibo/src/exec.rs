@@ -19,11 +19,11 @@ use recibo_adapter::{CallSpec, Grant, Permission, Scope, ScopeSpec};
 use recibo_core::effect::Effect;
 use recibo_core::status::DecisionKind;
 
-use crate::cli::Target;
 use crate::command::Done;
 use crate::duration;
 use crate::failure::Failure;
 use crate::ledger::{IfMissing, find_for_adapter};
+use crate::target::Target;
 use crate::timeline::list::shell;
 use crate::timeline::{Verdict, advice};
 

@@ -16,6 +16,7 @@ mod ledger;
 mod mcp;
 mod paint;
 mod serve;
+mod target;
 mod timeline;
 
 use std::io::Write;

@@ -6,9 +6,9 @@ use recibo_core::id::Namespace;
 use serde_json::json;
 
 use super::{Done, now};
-use crate::cli::Common;
 use crate::failure::Failure;
 use crate::ledger::{IfMissing, Ledger, Request, find};
+use crate::target::Common;
 use crate::{duration, paint};
 
 /// Arguments of `api-key`.

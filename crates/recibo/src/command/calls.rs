@@ -4,9 +4,9 @@ use recibo_api::answer::Page;
 use recibo_core::status::CallState;
 
 use super::Done;
-use crate::cli::Common;
 use crate::failure::Failure;
 use crate::ledger::{IfMissing, Ledger, Request, find};
+use crate::target::Common;
 use crate::timeline::list;
 
 /// Arguments of `calls`.

@@ -4,10 +4,10 @@ use recibo_api::Code;
 use recibo_api::answer::{Call, DecisionAnswer};
 
 use super::{Done, decision, now};
-use crate::cli::Common;
 use crate::explain;
 use crate::failure::Failure;
 use crate::ledger::{IfMissing, Ledger, Request, find};
+use crate::target::Common;
 
 /// Arguments of `explain`.
 #[derive(clap::Args)]

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use recibo_api::policy::PolicyBody;
 
 use super::Done;
-use crate::cli::Common;
 use crate::failure::Failure;
 use crate::ledger::{Answer, IfMissing, Ledger, Request, find};
+use crate::target::Common;
 use crate::{duration, paint};
 
 /// Arguments of `policy`.

@@ -8,10 +8,10 @@ use recibo_core::hash::OutputHash;
 use serde_json::json;
 
 use super::Done;
-use crate::cli::Common;
 use crate::exec::exit;
 use crate::failure::Failure;
 use crate::ledger::{IfMissing, Request, find};
+use crate::target::Common;
 use crate::{duration, paint};
 
 /// Arguments of `receipt`.

@@ -5,9 +5,9 @@ use recibo_core::status::ResolvedAs;
 use serde_json::json;
 
 use super::{Done, now};
-use crate::cli::Common;
 use crate::failure::Failure;
 use crate::ledger::{IfMissing, Ledger, Request, find};
+use crate::target::Common;
 use crate::timeline::{self, Shown, Verdict};
 
 /// Arguments of `resolve`.

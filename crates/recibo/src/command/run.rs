@@ -3,9 +3,9 @@
 use recibo_api::answer::{Page, RunSummary};
 
 use super::{Done, now, verdict};
-use crate::cli::Common;
 use crate::failure::Failure;
 use crate::ledger::{IfMissing, Ledger, Request, find};
+use crate::target::Common;
 use crate::timeline::{self, Shown};
 
 /// Arguments of `run`.

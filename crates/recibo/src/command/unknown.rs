@@ -4,9 +4,9 @@
 use recibo_api::answer::{DecisionAnswer, Page};
 
 use super::{Done, decision, now};
-use crate::cli::Common;
 use crate::failure::Failure;
 use crate::ledger::{IfMissing, Ledger, Request, find};
+use crate::target::Common;
 use crate::timeline::list;
 
 /// Arguments of `unknown`.

@@ -11,9 +11,9 @@ use zeroize::Zeroizing;
 
 use super::embedded::Embedded;
 use super::{Ledger, Transport};
-use crate::cli::Target;
 use crate::data::{self, Knobs};
 use crate::failure::Failure;
+use crate::target::Target;
 
 /// What to do where there is no ledger yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

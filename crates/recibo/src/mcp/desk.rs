@@ -10,9 +10,9 @@ use recibo_api::Code;
 use tokio::sync::Mutex;
 
 use super::{refusal, tell};
-use crate::cli::Target;
 use crate::failure::Failure;
 use crate::ledger::{IfMissing, find_for_adapter};
+use crate::target::Target;
 
 /// The way to the ledger.
 pub struct Desk {
