@@ -10,6 +10,7 @@ use recibo_api::client::Service;
 pub use recibo_api::client::{Answer, Request};
 
 use crate::failure::Failure;
+use crate::target::Target;
 
 /// A ledger to talk to.
 pub struct Ledger(Transport);
@@ -26,6 +27,18 @@ impl Ledger {
             Transport::Service(service) => Ok(service.call(request).await?),
             Transport::Embedded(embedded) => Ok(embedded.call(request).await?.into_success()?),
         }
+    }
+
+    /// Finds a ledger, asks it, and closes it whatever came of that.
+    pub async fn with<T>(
+        target: &Target,
+        if_missing: IfMissing,
+        ask: impl AsyncFnOnce(&Self) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let ledger = find(target, if_missing).await?;
+        let result = ask(&ledger).await;
+        ledger.close().await;
+        result
     }
 
     /// Closes what was opened here, so that the next process finds it free and tidy.

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{Done, now};
 use crate::failure::Failure;
-use crate::ledger::{IfMissing, Ledger, Request, find};
+use crate::ledger::{IfMissing, Ledger, Request};
 use crate::target::Common;
 use crate::{duration, paint};
 
@@ -83,10 +83,7 @@ pub async fn run(args: Args) -> Result<Done, Failure> {
         Action::Create { .. } => IfMissing::Create,
         Action::List { .. } | Action::Revoke { .. } => IfMissing::Fail,
     };
-    let ledger = find(&args.common().target, if_missing).await?;
-    let result = act(&ledger, &args).await;
-    ledger.close().await;
-    result
+    Ledger::with(&args.common().target, if_missing, async |ledger| act(ledger, &args).await).await
 }
 
 async fn act(ledger: &Ledger, args: &Args) -> Result<Done, Failure> {

@@ -4,7 +4,7 @@ use recibo_api::answer::Call;
 
 use super::{Done, now, verdict};
 use crate::failure::Failure;
-use crate::ledger::{IfMissing, Ledger, Request, find};
+use crate::ledger::{IfMissing, Ledger, Request};
 use crate::target::Common;
 use crate::timeline::{self, Shown};
 
@@ -21,10 +21,8 @@ pub struct Args {
 
 /// Shows a call.
 pub async fn run(args: Args) -> Result<Done, Failure> {
-    let ledger = find(&args.common.target, IfMissing::Fail).await?;
-    let result = show(&ledger, &args).await;
-    ledger.close().await;
-    result
+    Ledger::with(&args.common.target, IfMissing::Fail, async |ledger| show(ledger, &args).await)
+        .await
 }
 
 async fn show(ledger: &Ledger, args: &Args) -> Result<Done, Failure> {

@@ -5,7 +5,7 @@ use recibo_core::status::CallState;
 
 use super::Done;
 use crate::failure::Failure;
-use crate::ledger::{IfMissing, Ledger, Request, find};
+use crate::ledger::{IfMissing, Ledger, Request};
 use crate::target::Common;
 use crate::timeline::list;
 
@@ -34,10 +34,8 @@ fn state(text: &str) -> Result<CallState, String> {
 
 /// Lists a page of calls.
 pub async fn run(args: Args) -> Result<Done, Failure> {
-    let ledger = find(&args.common.target, IfMissing::Fail).await?;
-    let result = show(&ledger, &args).await;
-    ledger.close().await;
-    result
+    Ledger::with(&args.common.target, IfMissing::Fail, async |ledger| show(ledger, &args).await)
+        .await
 }
 
 async fn show(ledger: &Ledger, args: &Args) -> Result<Done, Failure> {

@@ -6,7 +6,7 @@ use recibo_api::answer::{Call, DecisionAnswer};
 use super::{Done, decision, now};
 use crate::explain;
 use crate::failure::Failure;
-use crate::ledger::{IfMissing, Ledger, Request, find};
+use crate::ledger::{IfMissing, Ledger, Request};
 use crate::target::Common;
 
 /// Arguments of `explain`.
@@ -22,10 +22,8 @@ pub struct Args {
 
 /// Explains a call; with `--json`, the decision with the record that decides.
 pub async fn run(args: Args) -> Result<Done, Failure> {
-    let ledger = find(&args.common.target, IfMissing::Fail).await?;
-    let result = show(&ledger, &args).await;
-    ledger.close().await;
-    result
+    Ledger::with(&args.common.target, IfMissing::Fail, async |ledger| show(ledger, &args).await)
+        .await
 }
 
 async fn show(ledger: &Ledger, args: &Args) -> Result<Done, Failure> {

@@ -7,7 +7,7 @@ use recibo_api::policy::PolicyBody;
 
 use super::Done;
 use crate::failure::Failure;
-use crate::ledger::{Answer, IfMissing, Ledger, Request, find};
+use crate::ledger::{Answer, IfMissing, Ledger, Request};
 use crate::target::Common;
 use crate::{duration, paint};
 
@@ -49,10 +49,8 @@ pub async fn run(args: Args) -> Result<Done, Failure> {
         Action::Show { .. } => (None, IfMissing::Fail),
         Action::Set { file, .. } => (Some(read(file)?), IfMissing::Create),
     };
-    let ledger = find(&args.common().target, if_missing).await?;
-    let result = ask(&ledger, body).await;
-    ledger.close().await;
-    let answer = result?;
+    let target = &args.common().target;
+    let answer = Ledger::with(target, if_missing, async |ledger| ask(ledger, body).await).await?;
     if args.common().json {
         return Ok(Done::document(&answer));
     }

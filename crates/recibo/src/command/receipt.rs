@@ -10,7 +10,7 @@ use serde_json::json;
 use super::Done;
 use crate::exec::exit;
 use crate::failure::Failure;
-use crate::ledger::{IfMissing, Request, find};
+use crate::ledger::{IfMissing, Ledger, Request};
 use crate::target::Common;
 use crate::{duration, paint};
 
@@ -63,10 +63,9 @@ pub async fn run(args: Args) -> Result<Done, Failure> {
     let Action::Verify(args) = args.action;
     // Read first: a mistyped file name needs no ledger.
     let body = body(&args)?;
-    let ledger = find(&args.common.target, IfMissing::Fail).await?;
-    let result = ledger.call(Request::verify(body)).await;
-    ledger.close().await;
-    let answer = result?;
+    let target = &args.common.target;
+    let ask = async |ledger: &Ledger| ledger.call(Request::verify(body)).await;
+    let answer = Ledger::with(target, IfMissing::Fail, ask).await?;
     let verified: VerifyAnswer = answer.read()?;
     let is_good = matches!(verified.verdict.0, Verdict::Valid | Verdict::Recorded);
     let mut done = match args.common.json {

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{Done, now};
 use crate::failure::Failure;
-use crate::ledger::{IfMissing, Ledger, Request, find};
+use crate::ledger::{IfMissing, Ledger, Request};
 use crate::target::Common;
 use crate::timeline::{self, Shown, Verdict};
 
@@ -39,10 +39,8 @@ fn resolved_as(text: &str) -> Result<ResolvedAs, String> {
 
 /// Resolves a call.
 pub async fn run(args: Args) -> Result<Done, Failure> {
-    let ledger = find(&args.common.target, IfMissing::Fail).await?;
-    let result = resolve(&ledger, &args).await;
-    ledger.close().await;
-    result
+    Ledger::with(&args.common.target, IfMissing::Fail, async |ledger| resolve(ledger, &args).await)
+        .await
 }
 
 async fn resolve(ledger: &Ledger, args: &Args) -> Result<Done, Failure> {

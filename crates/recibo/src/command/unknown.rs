@@ -5,7 +5,7 @@ use recibo_api::answer::{DecisionAnswer, Page};
 
 use super::{Done, decision, now};
 use crate::failure::Failure;
-use crate::ledger::{IfMissing, Ledger, Request, find};
+use crate::ledger::{IfMissing, Ledger, Request};
 use crate::target::Common;
 use crate::timeline::list;
 
@@ -18,10 +18,10 @@ pub struct Args {
 
 /// Lists all unknown calls; with `--json`, the first page of up to 500.
 pub async fn run(args: Args) -> Result<Done, Failure> {
-    let ledger = find(&args.common.target, IfMissing::Fail).await?;
-    let result = show(&ledger, args.common.json).await;
-    ledger.close().await;
-    result
+    Ledger::with(&args.common.target, IfMissing::Fail, async |ledger| {
+        show(ledger, args.common.json).await
+    })
+    .await
 }
 
 async fn show(ledger: &Ledger, is_json: bool) -> Result<Done, Failure> {
