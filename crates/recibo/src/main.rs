@@ -12,12 +12,14 @@ mod duration;
 mod exec;
 mod explain;
 mod failure;
+mod layout;
 mod ledger;
 mod mcp;
 mod paint;
 mod serve;
 mod target;
 mod timeline;
+mod words;
 
 use std::io::Write;
 use std::process::ExitCode;

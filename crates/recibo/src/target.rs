@@ -16,6 +16,13 @@ pub struct Target {
     pub api_key_file: Option<PathBuf>,
 }
 
+impl Target {
+    /// Whether an API key was given, so that what is not found may be in another namespace.
+    pub fn is_key_given(&self) -> bool {
+        self.api_key_file.is_some()
+    }
+}
+
 /// What every command that shows something takes.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Common {

@@ -2,7 +2,7 @@
 
 use recibo_api::answer::Call;
 
-use super::{Done, now, verdict};
+use super::{Done, verdict, view};
 use crate::failure::Failure;
 use crate::ledger::{IfMissing, Ledger, Request};
 use crate::target::Common;
@@ -32,5 +32,5 @@ async fn show(ledger: &Ledger, args: &Args) -> Result<Done, Failure> {
     }
     let call: Call = answer.read()?;
     let shown = Shown { verdict: verdict(ledger, &call).await?, call };
-    Ok(Done::said(timeline::of_call(&shown, now())))
+    Ok(Done::said(timeline::of_call(&shown, view(&args.common.target))))
 }

@@ -5,6 +5,7 @@ use recibo_core::status::CallState;
 
 use super::Done;
 use crate::failure::Failure;
+use crate::layout::Width;
 use crate::ledger::{IfMissing, Ledger, Request};
 use crate::target::Common;
 use crate::timeline::list;
@@ -50,7 +51,7 @@ async fn show(ledger: &Ledger, args: &Args) -> Result<Done, Failure> {
     let page: Page = answer.read()?;
     let mut text = match page.calls.is_empty() {
         true => "no calls\n".to_owned(),
-        false => list::of_calls(&page.calls),
+        false => list::of_calls(&page.calls, Width::of_stdout()),
     };
     if let Some(token) = page.next_page_token {
         text.push_str(&format!("\nthere are more: --page-token {token}\n"));

@@ -3,7 +3,7 @@
 use recibo_api::Code;
 use recibo_api::answer::{Call, DecisionAnswer};
 
-use super::{Done, decision, now};
+use super::{Done, decision, view};
 use crate::explain;
 use crate::failure::Failure;
 use crate::ledger::{IfMissing, Ledger, Request};
@@ -41,5 +41,5 @@ async fn show(ledger: &Ledger, args: &Args) -> Result<Done, Failure> {
         Err(failure) => return Err(failure),
     };
     let decision: DecisionAnswer = answer.read()?;
-    Ok(Done::said(explain::page(call.as_ref(), &decision, now())))
+    Ok(Done::said(explain::page(call.as_ref(), &decision, view(&args.common.target))))
 }

@@ -4,7 +4,7 @@ use recibo_api::answer::CallAnswer;
 use recibo_core::status::ResolvedAs;
 use serde_json::json;
 
-use super::{Done, now};
+use super::{Done, view};
 use crate::failure::Failure;
 use crate::ledger::{IfMissing, Ledger, Request};
 use crate::target::Common;
@@ -60,7 +60,7 @@ async fn resolve(ledger: &Ledger, args: &Args) -> Result<Done, Failure> {
     }
     let CallAnswer { call, decision, reason, retry_after_ms } = answer.read()?;
     let verdict = Verdict { decision: decision.0, reason: reason.0, retry_after_ms };
-    let text = timeline::of_call(&Shown { call, verdict }, now());
+    let text = timeline::of_call(&Shown { call, verdict }, view(&args.common.target));
     Ok(Done::said(format!("resolved as {}\n\n{text}", args.state.as_str())))
 }
 

@@ -2,7 +2,7 @@
 
 use recibo_api::answer::{Page, RunSummary};
 
-use super::{Done, now, verdict};
+use super::{Done, verdict, view};
 use crate::failure::Failure;
 use crate::ledger::{IfMissing, Ledger, Request};
 use crate::target::Common;
@@ -43,5 +43,9 @@ async fn show(ledger: &Ledger, args: &Args) -> Result<Done, Failure> {
             break;
         }
     }
-    Ok(Done::said(timeline::of_run(&summary.read::<RunSummary>()?, &shown, now())))
+    Ok(Done::said(timeline::of_run(
+        &summary.read::<RunSummary>()?,
+        &shown,
+        view(&args.common.target),
+    )))
 }

@@ -3,7 +3,7 @@
 
 use recibo_api::answer::{DecisionAnswer, Page};
 
-use super::{Done, decision, now};
+use super::{Done, decision, view};
 use crate::failure::Failure;
 use crate::ledger::{IfMissing, Ledger, Request};
 use crate::target::Common;
@@ -19,12 +19,12 @@ pub struct Args {
 /// Lists all unknown calls; with `--json`, the first page of up to 500.
 pub async fn run(args: Args) -> Result<Done, Failure> {
     Ledger::with(&args.common.target, IfMissing::Fail, async |ledger| {
-        show(ledger, args.common.json).await
+        show(ledger, &args.common).await
     })
     .await
 }
 
-async fn show(ledger: &Ledger, is_json: bool) -> Result<Done, Failure> {
+async fn show(ledger: &Ledger, common: &Common) -> Result<Done, Failure> {
     let mut entries = Vec::new();
     let mut page_token: Option<String> = None;
     loop {
@@ -33,7 +33,7 @@ async fn show(ledger: &Ledger, is_json: bool) -> Result<Done, Failure> {
             .with("page_size", "500")
             .with_some("page_token", page_token.as_deref());
         let answer = ledger.call(request).await?;
-        if is_json {
+        if common.json {
             return Ok(Done::document(&answer));
         }
         let page: Page = answer.read()?;
@@ -49,5 +49,5 @@ async fn show(ledger: &Ledger, is_json: bool) -> Result<Done, Failure> {
     if entries.is_empty() {
         return Ok(Done::said("nothing is unknown\n".to_owned()));
     }
-    Ok(Done::said(list::of_unknown(&entries, now())))
+    Ok(Done::said(list::of_unknown(&entries, view(&common.target))))
 }
