@@ -2,6 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
+use crate::target::{Common, Target};
 use crate::{command, demo, exec, mcp, serve};
 
 /// An append-only receipt ledger for the tool calls of LLM agents.
@@ -53,24 +54,37 @@ pub enum Command {
 impl Command {
     /// Whether the answer is read by a program.
     pub fn is_json(&self) -> bool {
+        self.common().is_some_and(|common| common.json)
+    }
+
+    /// Which ledger it talks to, if it talks to one that was named.
+    pub fn target(&self) -> Option<&Target> {
         match self {
-            Self::Run(args) => args.common.json,
-            Self::Call(args) => args.common.json,
-            Self::Calls(args) => args.common.json,
-            Self::Unknown(args) => args.common.json,
-            Self::Explain(args) => args.common.json,
-            Self::Resolve(args) => args.common.json,
-            Self::Policy(args) => args.common().json,
-            Self::Receipt(args) => args.common().json,
-            Self::ApiKey(args) => args.common().json,
+            Self::Exec(args) => Some(&args.target),
+            Self::Mcp(args) => Some(&args.target),
+            _ => self.common().map(|common| &common.target),
+        }
+    }
+
+    fn common(&self) -> Option<&Common> {
+        Some(match self {
+            Self::Run(args) => &args.common,
+            Self::Call(args) => &args.common,
+            Self::Calls(args) => &args.common,
+            Self::Unknown(args) => &args.common,
+            Self::Explain(args) => &args.common,
+            Self::Resolve(args) => &args.common,
+            Self::Policy(args) => args.common(),
+            Self::Receipt(args) => args.common(),
+            Self::ApiKey(args) => args.common(),
             // What `exec` and `mcp` write to stdout is not theirs.
             Self::Serve(_)
             | Self::Exec(_)
             | Self::Mcp(_)
             | Self::Demo(_)
             | Self::DemoTool(_)
-            | Self::ExecGuard => false,
-        }
+            | Self::ExecGuard => return None,
+        })
     }
 }
 

@@ -8,6 +8,7 @@ pub mod policy;
 pub mod receipt;
 pub mod resolve;
 pub mod run;
+mod source;
 pub mod unknown;
 
 use recibo_api::answer::{Call, DecisionAnswer};
