@@ -1,13 +1,22 @@
 //! The command line: which commands there are.
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::target::{Common, Target};
-use crate::{command, demo, exec, mcp, serve};
+use crate::{command, demo, examples, exec, help, mcp, serve};
+
+/// The version, with the commit if it is known: `0.1.0 (abc1234def 2026-12-03)`.
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("RECIBO_COMMIT"));
 
 /// An append-only receipt ledger for the tool calls of LLM agents.
 #[derive(Parser)]
-#[command(name = "recibo", version, propagate_version = true, max_term_width = 100)]
+#[command(
+    name = "recibo",
+    version = VERSION,
+    propagate_version = true,
+    max_term_width = 100,
+    disable_help_subcommand = true
+)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -43,12 +52,28 @@ pub enum Command {
     Receipt(command::receipt::Args),
     /// Create, list and revoke API keys
     ApiKey(command::api_key::Args),
+    /// Print help on a command, the words, completions and man pages
+    Help(help::Args),
     /// The tool that the demo calls
     #[command(hide = true, name = demo::tool::NAME)]
     DemoTool(demo::tool::Args),
     /// Kills what a killed `exec` leaves behind
     #[command(hide = true, name = exec::guard::NAME)]
     ExecGuard,
+}
+
+/// The grammar of the command line, with the examples.
+pub fn grammar() -> clap::Command {
+    examples::added_to(Cli::command())
+}
+
+impl Cli {
+    /// Reads the command line of this process. Ends it where there is nothing to do but to print
+    /// help, a version or what is wrong.
+    pub fn of_process() -> Self {
+        let matches = grammar().get_matches();
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    }
 }
 
 impl Command {
@@ -82,6 +107,7 @@ impl Command {
             | Self::Exec(_)
             | Self::Mcp(_)
             | Self::Demo(_)
+            | Self::Help(_)
             | Self::DemoTool(_)
             | Self::ExecGuard => return None,
         })

@@ -9,9 +9,11 @@ mod command;
 mod data;
 mod demo;
 mod duration;
+mod examples;
 mod exec;
 mod explain;
 mod failure;
+mod help;
 mod layout;
 mod ledger;
 mod mcp;
@@ -24,15 +26,13 @@ mod words;
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use crate::cli::{Cli, Command};
 use crate::command::Done;
 use crate::failure::Failure;
 use crate::target::Target;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::of_process();
     let is_json = cli.command.is_json();
     let is_key_given = cli.command.target().is_some_and(Target::is_key_given);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
@@ -71,6 +71,7 @@ async fn dispatch(command: Command) -> Result<Done, Failure> {
         Command::Policy(args) => command::policy::run(args).await,
         Command::Receipt(args) => command::receipt::run(args).await,
         Command::ApiKey(args) => command::api_key::run(args).await,
+        Command::Help(args) => help::run(args),
     }
 }
 

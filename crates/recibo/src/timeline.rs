@@ -77,7 +77,7 @@ pub fn of_run(summary: &RunSummary, shown: &[Shown], view: View) -> String {
         attempt::full_stamp(summary.last_at.0)
     );
     let mut text = layout::flow(&title, "  ", view.width);
-    text.push_str(&format!("{}\n", paint::faint(&span)));
+    text.push_str(&layout::prose("", &paint::faint(&span), view.width));
     let longest_ms = longest_ms(shown);
     for shown in shown {
         text.push('\n');

@@ -76,7 +76,7 @@ fn table(policy: &PolicyBody, width: Width) -> String {
     let row = |rule: &PolicyRule| {
         let numbers = [
             rule.key_window_ms.map(|ms| format!("key window {}", duration::in_words(ms))),
-            rule.settle_ms.map(|ms| format!("settles in {}", duration::in_words(ms))),
+            rule.settle_ms.map(|ms| format!("settles after {}", duration::in_words(ms))),
             rule.max_attempts.map(|n| format!("at most {n} attempts")),
         ];
         let numbers: Vec<_> = numbers.into_iter().flatten().collect();
@@ -102,8 +102,8 @@ mod tests {
         .unwrap();
         assert_eq!(
             paint::plain(&table(&policy, Width::fixed(80))),
-            "crm/*  queryable   settles in 5.0 s, at most 5 attempts\n\
-             mail   keyed       key window 1 d\n\
+            "crm/*  queryable  settles after 5.0 s, at most 5 attempts\n\
+             mail   keyed      key window 1 d\n\
              x      read_only\n\
              the first rule that matches wins\n"
         );

@@ -150,7 +150,7 @@ fn no_list_cuts_or_splits_an_id() {
         let view = View { now, width: Width::fixed(columns), is_key_given: false };
         let verdict = Verdict::from(&decision());
         for text in [
-            list::of_calls(&[call.clone()], view.width),
+            list::of_calls(std::slice::from_ref(&call), view.width),
             list::of_unknown(&[(call.clone(), decision())], view),
             of_call(&Shown { call: call.clone(), verdict }, view),
         ] {
