@@ -4,10 +4,10 @@ use recibo_api::answer::CallAnswer;
 use recibo_core::status::ResolvedAs;
 use serde_json::json;
 
-use super::{Done, now};
-use crate::cli::Common;
+use super::{Done, view};
 use crate::failure::Failure;
-use crate::ledger::{Ledger, Purpose, Request, find};
+use crate::ledger::{Ledger, Purpose, Request};
+use crate::target::Common;
 use crate::timeline::{self, Shown, Verdict};
 
 /// Arguments of `resolve`.
@@ -39,10 +39,8 @@ fn resolved_as(text: &str) -> Result<ResolvedAs, String> {
 
 /// Resolves a call.
 pub async fn run(args: Args) -> Result<Done, Failure> {
-    let ledger = find(&args.common.target, Purpose::Change).await?;
-    let result = resolve(&ledger, &args).await;
-    ledger.close().await;
-    result
+    Ledger::with(&args.common.target, Purpose::Change, async |ledger| resolve(ledger, &args).await)
+        .await
 }
 
 async fn resolve(ledger: &Ledger, args: &Args) -> Result<Done, Failure> {
@@ -62,7 +60,7 @@ async fn resolve(ledger: &Ledger, args: &Args) -> Result<Done, Failure> {
     }
     let CallAnswer { call, decision, reason, retry_after_ms } = answer.read()?;
     let verdict = Verdict { decision: decision.0, reason: reason.0, retry_after_ms };
-    let text = timeline::of_call(&Shown { call, verdict }, now());
+    let text = timeline::of_call(&Shown { call, verdict }, view(&args.common.target));
     Ok(Done::said(format!("resolved as {}\n\n{text}", args.state.as_str())))
 }
 

@@ -14,8 +14,8 @@ pub(super) fn sentences(case: &Case<'_>) -> Vec<String> {
     if let Some(ms) = case.decision.retry_after_ms.filter(|ms| *ms > 0) {
         list.push(match case.decision.decision.0 {
             DecisionKind::CheckStatus => format!(
-                "The outside service's answer is final in {}; an earlier `not_executed` is \
-                 stored but settles nothing.",
+                "The settle time ends in {}; an earlier `not_executed` is kept but decides \
+                 nothing.",
                 span(ms)
             ),
             _ => format!("Ask again in {}.", span(ms)),
@@ -23,7 +23,7 @@ pub(super) fn sentences(case: &Case<'_>) -> Vec<String> {
     }
     if let Some(twin) = &case.decision.twin {
         list.push(format!(
-            "Another call does the same: {} of run {}, which is {}.",
+            "Another call does the same (a twin): {} of run {}, which is {}.",
             twin.tool_call_id,
             twin.run_id,
             twin.state.0.as_str()

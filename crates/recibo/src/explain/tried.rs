@@ -24,7 +24,7 @@ pub(super) fn sentences(case: &Case<'_>) -> Vec<String> {
             sentences.push(format!("... {skipped} more attempts; `recibo call` shows them all."));
         }
         if !is_long || i < SHOWN_FIRST || i >= SHOWN_FIRST + skipped {
-            sentences.push(sentence(record, case.now));
+            sentences.push(sentence(record, case.view.now));
         }
     }
     sentences
