@@ -9,8 +9,8 @@ mod known;
 mod next;
 mod tried;
 
-use recibo_api::answer::{Call, DecisionAnswer, Record};
-use recibo_core::status::{CallState, DecisionKind};
+use recibo_api::answer::{Call, DecisionAnswer, Record, ResolutionEntry};
+use recibo_core::status::{AttemptStatus, CallState, DecisionKind, SettledBy};
 
 use crate::layout::{self, NO_BREAK, View, Width};
 use crate::{duration, paint, words};
@@ -40,6 +40,18 @@ impl<'a> Case<'a> {
     fn unsettled(&self) -> impl Iterator<Item = &'a Record> {
         let records = self.records().iter();
         records.filter(|record| record.status.0.is_indefinite() && record.settled_by.is_none())
+    }
+
+    /// The operator's word that the state seems to rest on alone. The ledger knows for certain.
+    fn word(&self) -> Option<&'a ResolutionEntry> {
+        let is_fixed =
+            matches!(self.state(), CallState::Ok | CallState::Terminal | CallState::Abandoned);
+        let is_evident = self.records().iter().any(|record| {
+            record.status.0 == AttemptStatus::Ok
+                && record.settled_by.map(|by| by.0) != Some(SettledBy::Resolution)
+        });
+        let newest = self.call.and_then(|call| call.resolutions.last());
+        newest.filter(|_| is_fixed && !is_evident)
     }
 
     /// The key that the outside service knows the effect by, with its kind before it.

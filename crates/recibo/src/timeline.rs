@@ -4,7 +4,7 @@
 mod attempt;
 pub mod list;
 
-use recibo_api::answer::{Call, DecisionAnswer, RunSummary};
+use recibo_api::answer::{Call, DecisionAnswer, ResolutionEntry, RunSummary};
 use recibo_core::status::{CallState, DecisionKind, Reason};
 
 use crate::layout::{self, View};
@@ -125,9 +125,29 @@ fn block(shown: &Shown, longest_ms: u64, view: View) -> String {
     ];
     let mut text = layout::flow(&title, "  ", view.width);
     text.push_str(&attempt::rows(&call.attempts, longest_ms, view));
-    let now = ("now", advice(&shown.verdict));
-    text.push_str(&layout::facts("  ", &[now], view.width));
+    let mut facts: Vec<_> =
+        call.resolutions.iter().map(|entry| ("resolved", resolution(entry))).collect();
+    facts.push(("now", advice(&shown.verdict)));
+    text.push_str(&layout::facts("  ", &facts, view.width));
     text
+}
+
+/// `as ok 2026-09-13 02:05:00.000 by API key 4c9h (event 17): it is in the ledger of the bank`.
+pub fn resolution(entry: &ResolutionEntry) -> String {
+    let by = match entry.by.as_deref() {
+        Some("local") => "without an API key".to_owned(),
+        Some(id) => format!("by API key {id}"),
+        None => "by an operator".to_owned(),
+    };
+    let corrects = entry.corrects.map(|seq| format!(", corrects event {seq}"));
+    format!(
+        "as {} {} {by} (event {}{}): {}",
+        entry.state.0.as_str(),
+        attempt::full_stamp(entry.at.0),
+        entry.seq,
+        corrects.unwrap_or_default(),
+        entry.reason
+    )
 }
 
 /// `reuse (already_ok): it is done, do not run it again`.

@@ -28,6 +28,10 @@ pub struct Args {
     /// [default: the version at this moment]
     #[arg(long, value_name = "ETAG")]
     if_match: Option<String>,
+    /// The resolution that was wrong: its event, as `recibo call` shows it. Only where the state
+    /// rests on that word alone; evidence is never overruled
+    #[arg(long, value_name = "SEQ")]
+    corrects: Option<u64>,
     #[command(flatten)]
     pub common: Common,
 }
@@ -52,7 +56,10 @@ async fn resolve(ledger: &Ledger, args: &Args) -> Result<Done, Failure> {
                 Failure::said("the ledger did not say which version the call has")
             })?,
         };
-    let body = json!({"state": args.state.as_str(), "reason": args.reason});
+    let mut body = json!({"state": args.state.as_str(), "reason": args.reason});
+    if let Some(seq) = args.corrects {
+        body["corrects"] = seq.into();
+    }
     let path = [&path[..], &["resolution"]].concat();
     let answer = ledger.call(Request::post(&path, &body).if_match(tag)).await?;
     if args.common.json {

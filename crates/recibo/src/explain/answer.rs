@@ -39,6 +39,12 @@ fn why(case: &Case<'_>) -> &'static str {
         (Reason::LeaseLive, _) => {
             "two attempts at once could take effect twice, and the lease of one is still live."
         }
+        (Reason::AlreadyOk, _) if case.word().is_some() => {
+            "an operator says that it took effect; evidence of the opposite would be a conflict."
+        }
+        (Reason::TerminalError, _) if case.word().is_some() => {
+            "an operator says that it had no effect and must not be tried again."
+        }
         (Reason::AlreadyOk, _) => "it succeeded; a success never changes again.",
         (Reason::TerminalError, _) => {
             "it failed in a way that another try cannot mend; that never changes again."

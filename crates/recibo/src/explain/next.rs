@@ -15,7 +15,7 @@ pub(super) fn steps(case: &Case<'_>) -> Vec<String> {
     if case.is_conflict() {
         return conflict(case);
     }
-    match (case.state(), case.decision.decision.0) {
+    let mut steps = match (case.state(), case.decision.decision.0) {
         (CallState::Absent, _) => absent(case),
         (CallState::InFlight, _) => in_flight(case, effect),
         (CallState::Ok, _) => ok(case, effect),
@@ -25,7 +25,18 @@ pub(super) fn steps(case: &Case<'_>) -> Vec<String> {
         (_, DecisionKind::CheckStatus) => check(case),
         (state, _) if reason == Reason::AttemptsExhausted => exhausted(case, state, effect),
         (_, _) => look(case, effect),
-    }
+    };
+    steps.extend(correction(case));
+    steps
+}
+
+/// How to take a word back that the state may rest on alone. The ledger decides whether it does.
+fn correction(case: &Case<'_>) -> Vec<String> {
+    let Some(newest) = case.word() else { return Vec::new() };
+    vec![
+        "If the operator's word was wrong, correct it:".to_owned(),
+        command(case, "resolve", &format!(" --as ... --corrects {} --reason '...'", newest.seq)),
+    ]
 }
 
 fn command(case: &Case<'_>, verb: &str, rest: &str) -> String {

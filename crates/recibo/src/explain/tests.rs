@@ -194,16 +194,32 @@ fn the_rarer_answers_have_their_pages() {
     }
     let mut told = attempt(1, "queryable", "ok", json!({"settled_by": "status_check"}));
     told["late"] = json!(false);
+    told["checks"] = json!([
+        {"answer": "pending", "source": "crm", "counted": false, "seq": 6,
+         "at": "2026-09-13T02:02:00.000Z"},
+        {"answer": "executed_ok", "source": "crm", "counted": true, "seq": 7,
+         "at": "2026-09-13T02:03:00.000Z"},
+    ]);
     let checked = page(
         Some(&call("queryable", "ok", false, vec![told])),
         decision("ok", "reuse", "already_ok", None),
     );
+    let word = attempt(1, "opaque", "ok", json!({"settled_by": "resolution"}));
+    let mut word = call("opaque", "ok", false, vec![word]);
+    word["resolutions"] = json!([
+        {"state": "abandoned", "reason": "nobody answers", "by": "4c9hq0mr", "seq": 8,
+         "at": "2026-09-13T02:03:00.000Z", "corrects": null},
+        {"state": "ok", "reason": "the bank shows it", "by": "local", "seq": 9,
+         "at": "2026-09-13T02:04:00.000Z", "corrects": 8},
+    ]);
+    let word = page(Some(&word), decision("ok", "reuse", "already_ok", None));
+    assert!(word.contains("--corrects 9"), "{word}");
     let many = (1..=9).chain([1, 2, 3]).map(|n| refused(n, "read_only")).collect();
     let many = page(
         Some(&call("read_only", "retryable", false, many)),
         decision("retryable", "proceed", "retry_allowed", None),
     );
-    compare("rarer", &[keyed_over, exhausted, conflict, checked, many].join("\n====\n"));
+    compare("rarer", &[keyed_over, exhausted, conflict, checked, word, many].join("\n====\n"));
 }
 
 #[test]

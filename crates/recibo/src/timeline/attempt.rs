@@ -106,7 +106,7 @@ fn note(record: &Record, now: Time) -> String {
     }
 }
 
-/// Further outcomes, who settled it, the token.
+/// Further outcomes, status checks, who settled it, the token.
 fn details(record: &Record, day: Option<Time>) -> Vec<String> {
     let mut lines = Vec::new();
     let is_plain = record.outcomes.len() == 1 && !record.outcomes[0].late;
@@ -116,6 +116,11 @@ fn details(record: &Record, day: Option<Time>) -> Vec<String> {
             let word = outcome.status.0.as_str();
             lines.push(format!("{}  {late}report: {word}", stamp(outcome.at.0, day)));
         }
+    }
+    for check in &record.checks {
+        let counted = if check.counted { "" } else { " (settled nothing)" };
+        let (at, answer) = (stamp(check.at.0, day), check.answer.0.as_str());
+        lines.push(format!("{at}  status check: {answer}{counted}, from {}", check.source));
     }
     if let Some(by) = record.settled_by {
         let who = match by.0 {

@@ -57,12 +57,21 @@ fn a_call_is_a_timeline_of_its_attempts() {
             3,
             "unknown",
             "2026-09-13T02:00:40.000Z",
-            json!({"error_class": "lease_expired", "settled_by": "resolution"}),
+            json!({"error_class": "lease_expired", "settled_by": "resolution", "checks": [
+                {"answer": "not_executed", "source": "the bank", "counted": false, "seq": 4,
+                 "at": "2026-09-13T02:00:45.000Z"},
+            ]}),
         ),
         record(4, "started", "2026-09-13T02:00:50.000Z", json!({})),
     ];
     let verdict = Verdict::of_fixed_state(CallState::Ok);
-    let shown = Shown { call: call("ok", attempts), verdict };
+    let mut call = call("ok", attempts);
+    call.resolutions = serde_json::from_value(json!([
+        {"state": "abandoned", "reason": "nobody knows", "at": "2026-09-13T02:00:46.000Z",
+         "by": "4c9h", "seq": 17, "corrects": 12},
+    ]))
+    .unwrap();
+    let shown = Shown { call, verdict };
     let at = |columns| {
         let now = Time::parse("2026-09-13T02:00:55.000Z").unwrap();
         View { now, width: Width::fixed(columns), is_key_given: false }
@@ -76,9 +85,12 @@ c  crm/add (opaque)  ok
   #2  ✗ terminal_error   02:00:30.000  █▍                     842 ms  refused
   #3  ? unknown          02:00:40.000                                 lease_expired: no report \
                 until 2026-09-13 02:01:00.000
+       └ 02:00:45.000  status check: not_executed (settled nothing), from the bank
        └ settled by an operator
   #4  … started          02:00:50.000                                 lease ends in 5.0 s
-  now: reuse (already_ok): it is done, do not run it again
+  resolved: as abandoned 2026-09-13 02:00:46.000 by API key 4c9h (event 17, corrects event 12): \
+                nobody knows
+  now:      reuse (already_ok): it is done, do not run it again
 
   run:             r
   idempotency key: rk1_x
@@ -101,10 +113,11 @@ c  crm/add (opaque)  ok
   #3  ? unknown          02:00:40.000
        └ lease_expired: no report until 2026-09-13
          02:01:00.000
+       └ 02:00:45.000  status check: not_executed (settled
+         nothing), from the bank
        └ settled by an operator
   #4  … started          02:00:50.000
        └ lease ends in 5.0 s
-  now: reuse (already_ok): it is done, do not run it again
 ";
     let text = paint::plain(&of_call(&shown, at(60)));
     assert!(text.starts_with(narrow), "{text}");
