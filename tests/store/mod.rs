@@ -2,6 +2,8 @@
 
 mod disk;
 mod failed_commits;
+mod formats;
 mod key_bytes;
 mod many_attempts;
+mod restarts;
 mod twins;

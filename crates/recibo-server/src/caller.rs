@@ -15,6 +15,8 @@ pub(crate) struct Caller {
     role: Role,
     /// What the key is bound to: nothing else is ever looked at.
     pub(crate) namespace: Namespace,
+    /// Names the API key.
+    pub(crate) api_key_id: String,
 }
 
 impl Caller {
@@ -35,7 +37,9 @@ impl FromRequestParts<App> for Caller {
         let known = app.store().authenticate(api_key);
         let Some(info) = known else { return Err(refused("the API key is not valid")) };
         match Role::parse(&info.role) {
-            Some(role) => Ok(Self { role, namespace: info.namespace.clone() }),
+            Some(role) => {
+                Ok(Self { role, namespace: info.namespace.clone(), api_key_id: info.id.clone() })
+            }
             None => {
                 tracing::error!(id = info.id, "an API key has a role that this version has not");
                 Err(refused("the API key is not valid"))

@@ -1,18 +1,16 @@
-//! Opening a store: the file and its format, the lease secret, the state of the writer, and
-//! what a restart does to leases and key windows.
+//! Opening a store: the state of the writer, and what a restart does to leases and key windows.
+//! Where its file and its secret come from is the folder's to know.
 
 use std::collections::{BTreeSet, HashMap};
-use std::fs::{self, OpenOptions};
-use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 
+use recibo_core::event::Restarted;
 use recibo_core::id::Namespace;
 use recibo_core::lease::LeaseSecret;
 use recibo_core::time::Time;
 use recibo_core::tree::Frontier;
-use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, StorageBackend};
-use zeroize::Zeroize;
+use redb::{Database, ReadableDatabase, ReadableTable, StorageBackend};
 
 use crate::api_key::ApiKeys;
 use crate::batch::{
@@ -20,17 +18,14 @@ use crate::batch::{
 };
 use crate::clock::{Clock, LedgerClock};
 use crate::codec::{ApiKeyRow, Head, NamespaceRow, OpenCallRow, decode_event, decode_if_first};
-use crate::error::{OpenError, StorageError};
+use crate::error::{OpenError, ReadOnlyCause, StorageError};
+use crate::folder::{self, Opened};
 use crate::hash_index::{HashIndex, Key};
 use crate::keyring::Keyring;
+use crate::policies::Policies;
 use crate::store::Store;
 use crate::tables::{self, OpenKey};
 use crate::writer;
-
-/// The ledger file in its folder.
-pub const LEDGER_FILE: &str = "ledger.redb";
-/// The secret that lease tokens are derived from, in the same folder, mode 0600.
-pub const LEASE_SECRET_FILE: &str = "lease.key";
 
 /// Knobs of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,29 +43,33 @@ impl Default for Config {
 }
 
 impl Store {
-    /// Opens the ledger in a folder, which is made if it is missing.
+    /// Opens the ledger in a folder, which is made if it is missing. A ledger is begun where
+    /// nothing was ever answered, and nowhere else.
     pub fn open(
         folder: &Path,
         config: Config,
         clock: Arc<dyn Clock>,
         mut entropy: Entropy,
     ) -> Result<Self, OpenError> {
-        let io = |path: &Path| {
-            let path = path.to_owned();
-            move |source| OpenError::Io { path, source }
-        };
-        fs::create_dir_all(folder).map_err(io(folder))?;
-        let file = folder.join(LEDGER_FILE);
-        let is_new = !file.exists();
-        if is_new {
-            make_private(&file).map_err(io(&file))?;
-        }
-        let db = engine(config).create(&file).map_err(database_error)?;
-        recibo_migrations::run(&db)?;
-        let secret =
-            lease_secret(&folder.join(LEASE_SECRET_FILE), is_new || is_empty(&db)?, &mut entropy)?;
-        sync_folder(folder).map_err(io(folder))?;
-        start(db, config, clock, entropy, secret)
+        let Opened { db, lease_secret } = folder::open(folder, &engine(config), &mut entropy)?;
+        start(db, config, clock, entropy, lease_secret, Access::Write)
+    }
+
+    /// Opens the ledger in a folder for reading: the folder is not written to, not even where the
+    /// last process was killed, and several can at once. Writes are refused with this cause.
+    ///
+    /// # Errors
+    /// [`OpenError::InUse`] while another process has it open for writing, and
+    /// [`OpenError::NoLedger`] where there is none.
+    pub fn open_read_only(
+        folder: &Path,
+        config: Config,
+        clock: Arc<dyn Clock>,
+        entropy: Entropy,
+        cause: ReadOnlyCause,
+    ) -> Result<Self, OpenError> {
+        let Opened { db, lease_secret } = folder::open_read_only(folder, &engine(config))?;
+        start(db, config, clock, entropy, lease_secret, Access::ReadOnly(cause))
     }
 
     /// Opens a ledger on any disk, with the lease secret given. For tests that break disks.
@@ -81,9 +80,10 @@ impl Store {
         entropy: Entropy,
         mut lease_secret: [u8; 32],
     ) -> Result<Self, OpenError> {
-        let db = engine(config).create_with_backend(disk).map_err(database_error)?;
+        let db = engine(config).create_with_backend(disk)?;
         recibo_migrations::run(&db)?;
-        start(db, config, clock, entropy, LeaseSecret::new(&mut lease_secret))
+        let lease_secret = LeaseSecret::new(&mut lease_secret);
+        start(db, config, clock, entropy, lease_secret, Access::Write)
     }
 }
 
@@ -93,66 +93,12 @@ fn engine(config: Config) -> redb::Builder {
     builder
 }
 
-fn database_error(error: DatabaseError) -> OpenError {
-    match error {
-        DatabaseError::DatabaseAlreadyOpen => OpenError::InUse,
-        other => OpenError::Storage(other.into()),
-    }
-}
-
-/// Makes the names of new files durable, not only their bytes.
-fn sync_folder(folder: &Path) -> std::io::Result<()> {
-    fs::File::open(folder)?.sync_all()
-}
-
-fn is_empty(db: &Database) -> Result<bool, StorageError> {
-    let txn = db.begin_read()?;
-    let head = txn.open_table(tables::META)?.get(tables::HEAD_KEY)?.is_none();
-    Ok(head)
-}
-
-/// Reads the lease secret; makes one only for a new ledger. Another secret would take every
-/// open attempt's right to report from it.
-fn lease_secret(
-    path: &Path,
-    is_new: bool,
-    entropy: &mut Entropy,
-) -> Result<LeaseSecret, OpenError> {
-    let io = |source| OpenError::Io { path: path.to_owned(), source };
-    let broken = || OpenError::LeaseSecret { path: path.to_owned() };
-    let mut bytes = [0; 32];
-    match fs::File::open(path) {
-        Ok(mut file) => {
-            file.read_exact(&mut bytes).map_err(|_| broken())?;
-            if file.read(&mut [0; 1]).map_err(io)? != 0 {
-                return Err(broken());
-            }
-        }
-        Err(error) if error.kind() == ErrorKind::NotFound && is_new => {
-            entropy(&mut bytes);
-            write_secret(path, &bytes).map_err(io)?;
-        }
-        Err(error) if error.kind() == ErrorKind::NotFound => return Err(broken()),
-        Err(error) => return Err(io(error)),
-    }
-    let secret = LeaseSecret::new(&mut bytes);
-    bytes.zeroize();
-    Ok(secret)
-}
-
-fn write_secret(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let mut file = make_private(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
-}
-
-/// Makes a file that only its owner can read.
-fn make_private(path: &Path) -> std::io::Result<fs::File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
+/// What an open store may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    Write,
+    /// What the start of a store changes is not kept, and nothing is written later.
+    ReadOnly(ReadOnlyCause),
 }
 
 fn start(
@@ -161,38 +107,35 @@ fn start(
     clock: Arc<dyn Clock>,
     entropy: Entropy,
     lease_secret: LeaseSecret,
+    access: Access,
 ) -> Result<Store, OpenError> {
     let keyring = Keyring::default();
     let mut state = read_state(&db, keyring, lease_secret, entropy)?;
-    let last_event_at = (state.head.size > 0).then(|| Time::from_ms(state.head.last_at_ms));
-    let clock = LedgerClock::start(clock, last_event_at);
-    restart(&db, &mut state, &clock, last_event_at)?;
-    Ok(Store::start(db, state, clock, config.queue_len_max))
+    let (clock, restarted) = LedgerClock::start(clock, &state.head);
+    if let Some(restarted) = restarted {
+        restart(&db, &mut state, &clock, restarted, access)?;
+    }
+    Ok(Store::start(db, state, clock, config.queue_len_max, access))
 }
 
-/// What a restart changes: key windows that nobody can measure any more are void, and leases
-/// that lived at the last event get their remaining time again.
+/// Takes note of a start on another boot of the machine. Where nothing is kept, nothing is
+/// appended either, and nobody knows how much of the leases remains.
 fn restart(
     db: &Database,
     state: &mut WriterState,
     clock: &LedgerClock,
-    last_event_at: Option<Time>,
+    restarted: Restarted,
+    access: Access,
 ) -> Result<(), StorageError> {
-    let Some(last) = last_event_at else { return Ok(()) };
-    let void = if clock.is_behind { last.ms() } else { state.head.key_windows_void_until_ms };
-    let is_void_new = void != state.head.key_windows_void_until_ms;
-    state.head.key_windows_void_until_ms = void;
-    let size = state.head.size;
+    let (now, mark) = clock.look();
     let txn = writer::begin(db)?;
-    let moment = writer::moment(state, clock.start_time());
+    let moment = writer::moment(state, now);
     let mut batch = Batch::begin(Tables::open(&txn)?, state, moment);
-    batch.extend_leases(last)?;
-    if batch.state.head.size == size && !is_void_new {
-        drop(batch);
-        txn.abort()?;
-        return Ok(());
+    match access {
+        Access::Write => batch.restart(restarted)?,
+        Access::ReadOnly(_) => batch.forget_lease_ends(&restarted)?,
     }
-    batch.finish(&txn)?;
+    batch.finish(&txn, mark)?;
     txn.commit()?;
     Ok(())
 }
@@ -211,7 +154,7 @@ fn read_state(
     let frontier = Frontier::from_parts(head.size, head.frontier.clone())
         .map_err(|_| StorageError::Inconsistent("the frontier does not fit the size"))?;
     let events = txn.open_table(tables::EVENTS)?;
-    let mut namespaces = HashMap::new();
+    let (mut namespaces, policies) = (HashMap::new(), Policies::default());
     for entry in txn.open_table(tables::NAMESPACES)?.iter()? {
         let (key, value) = entry?;
         let name = std::str::from_utf8(key.value()).ok().and_then(|t| Namespace::parse(t).ok());
@@ -228,6 +171,7 @@ fn read_state(
                 }
             }
         };
+        policies.set(name.clone(), policy.clone());
         namespaces.insert(name, NamespaceState { row, policy, is_changed: false });
     }
     let mut namespace_names: Vec<Namespace> = namespaces.keys().cloned().collect();
@@ -252,6 +196,7 @@ fn read_state(
         runs: LiveRuns::default(),
         keyring,
         api_keys,
+        policies,
         lease_secret,
         entropy,
     })
@@ -268,25 +213,25 @@ fn lost_entries(
         let (seq, value) = entry?;
         let Some(event) = decode_if_first(value.value())? else { continue };
         let Some((call, _)) = event.body.call() else { continue };
-        let name = names.get(event.namespace_no as usize);
+        let name = event.owner.and_then(|owner| names.get(owner.namespace_no as usize));
         let name = name.ok_or(StorageError::Inconsistent("an event is of no namespace"))?;
         entries.push((idempotency_entry(name, call), seq.value()));
     }
     Ok(entries)
 }
 
-fn read_leases(txn: &redb::ReadTransaction) -> Result<BTreeSet<(Time, u64)>, StorageError> {
+fn read_leases(txn: &redb::ReadTransaction) -> Result<BTreeSet<(Time, u64, u32)>, StorageError> {
     let mut leases = BTreeSet::new();
-    let (from, to) = (OpenKey::open(0), OpenKey::open(u64::MAX));
+    let (from, to) = (OpenKey::open(0, 0), OpenKey::open(u32::MAX, u64::MAX));
     let table = txn.open_table(tables::OPEN_CALLS)?;
     for entry in table.range(from.as_slice()..=to.as_slice())? {
         let (key, value) = entry?;
         let first_seq = OpenKey::first_seq_of(key.value());
-        let end_ms = OpenCallRow::decode(value.value())?.lease_end_ms;
-        let (Some(first_seq), Some(end_ms)) = (first_seq, end_ms) else {
+        let row = OpenCallRow::decode(value.value())?;
+        let (Some(first_seq), Some(end_ms)) = (first_seq, row.lease_end_ms) else {
             return Err(StorageError::Inconsistent("an open call has no lease"));
         };
-        leases.insert((Time::from_ms(end_ms), first_seq));
+        leases.insert((Time::from_ms(end_ms), first_seq, row.namespace_no));
     }
     Ok(leases)
 }

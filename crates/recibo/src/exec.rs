@@ -18,12 +18,13 @@ use std::time::Duration;
 use recibo_adapter::{CallSpec, Grant, Permission, Scope, ScopeSpec};
 use recibo_core::effect::Effect;
 use recibo_core::status::DecisionKind;
+use recibo_core::visible::visible;
 
-use crate::cli::Target;
 use crate::command::Done;
 use crate::duration;
 use crate::failure::Failure;
-use crate::ledger::{IfMissing, find_for_adapter};
+use crate::ledger::{Purpose, find_for_adapter};
+use crate::target::Target;
 use crate::timeline::list::shell;
 use crate::timeline::{Verdict, advice};
 
@@ -105,7 +106,7 @@ pub async fn run(args: Args) -> Result<Done, Failure> {
     rules.check()?;
     let spec = spec(&args)?;
     let mut signals = Signals::listen()?;
-    let ledger = find_for_adapter(&args.target, IfMissing::Create).await.map_err(not_found)?;
+    let ledger = find_for_adapter(&args.target, Purpose::Create).await.map_err(not_found)?;
     let label = args.scope_label.clone();
     let scope = ledger.scope(ScopeSpec { label, ttl: Some(Duration::from_millis(args.scope_ttl)) });
     let result = act(&scope, &args, &spec, &rules, &mut signals).await;
@@ -148,7 +149,7 @@ async fn act(
             let explain = format!("recibo explain {} {}", shell(&args.run), shell(&args.call));
             tell(&format!("not run: {}", advice(&verdict)));
             if let Some(hint) = &decision.hint {
-                tell(hint);
+                tell(&visible(hint));
             }
             tell(&format!("for more: {explain}"));
             return Ok(Done { text: String::new(), exit_code: of_decision(verdict.decision) });

@@ -5,10 +5,11 @@ use std::fmt::Write;
 use recibo_adapter::LedgerError;
 use recibo_api::client::ClientError;
 use recibo_api::{Code, Problem};
+use recibo_core::visible::visible;
 use serde_json::json;
 
 use crate::exec::exit;
-use crate::paint;
+use crate::{paint, words};
 
 /// Why a command failed.
 #[derive(Debug)]
@@ -95,8 +96,14 @@ impl Failure {
 
     /// For the terminal: what happened, its code, what to do.
     pub fn for_people(&self) -> String {
-        let (detail, code, advice) = self.parts();
-        let mut text = format!("{} {detail}", paint::bad("error:"));
+        self.for_person(false)
+    }
+
+    /// The same for somebody who gave an API key or not: one who gave none is in the only
+    /// namespace that there is without keys.
+    pub fn for_person(&self, is_key_given: bool) -> String {
+        let (detail, code, advice) = self.parts(is_key_given);
+        let mut text = format!("{} {}", paint::bad("error:"), visible(detail));
         if let Some(code) = code {
             let _ = write!(text, " {}", paint::faint(&format!("({code})")));
         }
@@ -104,10 +111,12 @@ impl Failure {
         if let Some(problem) = self.problem() {
             for (name, value) in &problem.extra {
                 let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                let _ = writeln!(text, "  {}: {value}", name.replace('_', " "));
+                let name = name.replace('_', " ");
+                let _ = writeln!(text, "  {}: {}", visible(&name), visible(&value));
             }
         }
         if let Some(advice) = advice {
+            let advice = words::Reader::default().told(advice);
             let _ = writeln!(text, "  {} {advice}", paint::strong("to do:"));
         }
         text
@@ -124,7 +133,7 @@ impl Failure {
                     Self::Usage { .. } => "usage",
                     _ => "command_failed",
                 };
-                let (detail, _, advice) = self.parts();
+                let (detail, _, advice) = self.parts(false);
                 json!({
                     "type": format!("urn:recibo:problem:{code}"),
                     "title": "The command failed",
@@ -137,17 +146,17 @@ impl Failure {
         }
     }
 
-    fn parts(&self) -> (&str, Option<&'static str>, Option<&str>) {
+    fn parts(&self, is_key_given: bool) -> (&str, Option<&'static str>, Option<&str>) {
         match self {
             Self::Refused { problem, .. } => {
                 let detail = problem.detail.as_str();
                 let detail = if detail.is_empty() { problem.code.title() } else { detail };
-                (detail, Some(problem.code.as_str()), Some(advice(problem.code)))
+                (detail, Some(problem.code.as_str()), Some(advice(problem.code, is_key_given)))
             }
             Self::Unreachable { detail, advice } => (detail, None, Some(advice)),
             Self::Here { detail, advice } => (detail, None, advice.as_deref()),
             Self::Usage { detail } => (detail, None, Some("see --help")),
-            Self::WithCode { failure, .. } => failure.parts(),
+            Self::WithCode { failure, .. } => failure.parts(is_key_given),
         }
     }
 }
@@ -198,7 +207,7 @@ impl From<ClientError> for Failure {
 }
 
 /// What a person can do about each refusal.
-fn advice(code: Code) -> &'static str {
+fn advice(code: Code, is_key_given: bool) -> &'static str {
     match code {
         Code::InvalidJson | Code::DuplicateMember | Code::NumberOutOfRange => {
             "correct the JSON that was given"
@@ -217,10 +226,14 @@ fn advice(code: Code) -> &'static str {
         Code::NotFound | Code::MethodNotAllowed | Code::UnsupportedMediaType => {
             "the service may be of another version: compare `recibo --version` with /v1/config"
         }
+        Code::RunNotFound | Code::CallNotFound | Code::AttemptNotFound if !is_key_given => {
+            "check the spelling; `recibo calls` lists what there is"
+        }
         Code::RunNotFound | Code::CallNotFound | Code::AttemptNotFound => {
             "check the spelling and the namespace of the API key; `recibo calls` lists what there is"
         }
         Code::ScopeNotFound | Code::ScopeGone => "open a new scope",
+        Code::ReceiptNotFound | Code::KeyNotFound if !is_key_given => "check the spelling",
         Code::ReceiptNotFound | Code::KeyNotFound => {
             "check the spelling and the namespace of the API key"
         }
@@ -233,7 +246,7 @@ fn advice(code: Code) -> &'static str {
             "wait until the lease is over or its holder reports, then try again"
         }
         Code::AttemptSettled | Code::NothingToResolve => {
-            "nothing: look at the call with `recibo call`"
+            "you need not do anything: how it ended is known already; `recibo call` shows it"
         }
         Code::OutcomeConflict => {
             "look at the call with `recibo explain`; an outcome is never overwritten"
@@ -251,9 +264,13 @@ fn advice(code: Code) -> &'static str {
             "state a stricter effect or none; `recibo policy show` has the rules"
         }
         Code::OperationKeyMismatch => "give the operation key of the first attempt",
+        Code::LeaseOver => "report the outcome: it is taken after the lease too",
+        Code::PolicyInvalid => "correct the rule that is named",
+        Code::ScopeLimit => "close scopes that are not needed, or wait until they end",
         Code::SecretDetected => "take the credential out of the ids, names and labels",
         Code::Overloaded => "try again in a moment",
         Code::LedgerStopped => "restart the service; its log says why it stopped",
+        Code::ReadOnly => "make room or give back the permission to write, then start it again",
         Code::Internal => "the service's log says more",
     }
 }
@@ -277,6 +294,31 @@ mod tests {
         let failure = failure.with_exit_code(30);
         assert_eq!(failure.exit_code(), 30);
         assert_eq!(failure.for_people(), text);
+    }
+
+    #[test]
+    fn the_namespace_of_a_key_is_named_only_to_who_gave_a_key() {
+        for code in [Code::RunNotFound, Code::CallNotFound, Code::ReceiptNotFound] {
+            let failure = Failure::from(Problem::new(code, "it is not there"));
+            assert!(!failure.for_people().contains("namespace"), "{code:?}");
+            assert!(failure.for_person(true).contains("namespace"), "{code:?}");
+        }
+    }
+
+    #[test]
+    fn no_advice_is_to_do_nothing_without_saying_why() {
+        let failure = Failure::from(Problem::new(Code::NothingToResolve, "it is ok"));
+        let text = paint::plain(&failure.for_people());
+        assert!(text.contains("to do: you need not do anything"), "{text}");
+    }
+
+    #[test]
+    fn a_foreign_text_cannot_move_the_terminal() {
+        let body = Problem::new(Code::VersionMismatch, "a\u{1b}[2J\u{202e}b").with("x", "\u{9b}1A");
+        let failure = Failure::from(ClientError::from_answer(412, body.to_json()));
+        let text = failure.for_people();
+        assert!(text.contains("a\\u{1b}[2J\\u{202e}b") && text.contains("x: \\u{9b}1A"), "{text}");
+        assert!(failure.to_json().contains('\u{202e}'));
     }
 
     #[test]

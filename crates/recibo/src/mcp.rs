@@ -37,11 +37,11 @@ use rustix::process::Signal;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-use crate::cli::Target;
 use crate::command::Done;
 use crate::duration;
 use crate::exec::signals::Signals;
 use crate::failure::Failure;
+use crate::target::Target;
 
 use admission::Admission;
 use io::Output;

@@ -10,8 +10,10 @@ use serde_json::{Value, json};
 
 use crate::harness::{Reply, Service, claim_body, ok_body, one_shot_body};
 
-/// Codes that need a broken disk; see the tests below.
-const BY_FAULT: &[Code] = &[Code::Overloaded, Code::Internal, Code::LedgerStopped];
+/// Codes that need a broken disk, or thousands of scopes, see the tests below and `limits`, or a
+/// disk that is only read, see `read_only`.
+const BY_FAULT: &[Code] =
+    &[Code::Overloaded, Code::Internal, Code::LedgerStopped, Code::ReadOnly, Code::ScopeLimit];
 
 const KEY: &str = "AKIAIOSFODNN7EXAMPLE";
 
@@ -165,6 +167,22 @@ async fn every_code_is_what_some_request_gets() {
             json!({"answer": "executed_ok", "source": "crm"}),
             409,
             "attempt_settled",
+        ),
+        (
+            adapter,
+            "POST",
+            format!("{}/1/lease", attempts("open")),
+            json!({"lease_token": open, "lease_ms": 5000}),
+            409,
+            "lease_over",
+        ),
+        (
+            operator,
+            "PUT",
+            "/v1/effects/policy".into(),
+            json!({"tools": [{"match": "a", "effect": "keyed"}]}),
+            422,
+            "policy_invalid",
         ),
         (adapter, "POST", attempts("again"), claim("c-again"), 409, "claim_used"),
         (

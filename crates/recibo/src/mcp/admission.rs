@@ -8,12 +8,13 @@ use recibo_adapter::{
     CallSpec, DecisionKind, Effect, Grant, LedgerError, Permission, Scope, ScopeSpec,
 };
 use recibo_api::Code;
+use recibo_core::visible::visible;
 use tokio::sync::Mutex;
 
 use super::{names, refusal, tell};
-use crate::cli::Target;
 use crate::failure::Failure;
-use crate::ledger::{IfMissing, find_for_adapter};
+use crate::ledger::{Purpose, find_for_adapter};
+use crate::target::Target;
 
 /// The way to the ledger.
 pub struct Admission {
@@ -91,7 +92,7 @@ impl Admission {
                 _ => Verdict::Refuse(refusal::of_decision(&decision)),
             },
             Ok(Err(error)) if error.is_passing() => {
-                tell(&format!("{}: {error}", spec.tool_call_id));
+                tell(&format!("{}: {}", spec.tool_call_id, visible(&error.to_string())));
                 self.without_ledger()
             }
             Ok(Err(error)) => Verdict::Refuse(refusal::of_error(&error)),
@@ -140,7 +141,7 @@ impl Admission {
         if let Some(scope) = &*scope {
             return Ok(scope.clone());
         }
-        let ledger = find_for_adapter(&self.target, IfMissing::Create).await?;
+        let ledger = find_for_adapter(&self.target, Purpose::Create).await?;
         let spec = ScopeSpec { label: Some("mcp".into()), ttl: None };
         Ok(scope.insert(ledger.scope(spec)).clone())
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use recibo_adapter::{Effect, Grant, LedgerError, Outcome, OutcomeStatus, Output, now_ms};
+use recibo_core::visible::visible;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::sleep;
 
@@ -200,8 +201,9 @@ impl Follower {
 
     fn lost(&self, error: &LedgerError) {
         tell(&format!(
-            "{}: the tool was called, but its outcome could not be recorded: {error}",
-            self.request.spec.tool_call_id
+            "{}: the tool was called, but its outcome could not be recorded: {}",
+            self.request.spec.tool_call_id,
+            visible(&error.to_string())
         ));
     }
 }
