@@ -144,7 +144,10 @@ async fn until_decided(
             Ok(advice) if now_ms() >= over_at_ms => return Ok(advice),
             // It answered before its time, for instance since it stops.
             Ok(_) => sleep(ledger.patience.pause.min(left)).await,
-            Err(error) if error.is_passing() && tries.take() => tries.wait().await,
+            Err(error) if error.is_passing() && tries.take() => {
+                tries.wait().await;
+                ledger.find_again().await;
+            }
             Err(error) => return Err(error),
         }
     }
@@ -198,6 +201,9 @@ async fn insist(scope: &Scope, spec: &CallSpec, call: CallRef) -> Result<Permiss
             scope_id = scope.renew(&scope_id).await?;
         } else {
             tries.wait().await;
+            // The service may have ended or moved. The claim that is sent again is the same one:
+            // another one would wait for the grant that the first one may have got.
+            ledger.find_again().await;
         }
     }
 }

@@ -121,8 +121,8 @@ impl Ledger {
         self
     }
 
-    /// The same ledger, looked for again whenever an outcome got no answer: a service may come
-    /// back at another address.
+    /// The same ledger, looked for again whenever a request got no answer: a service may come back
+    /// at another address, or leave its folder to this process.
     #[must_use]
     pub fn with_finder(mut self, finder: impl Fn() -> Finding + Send + Sync + 'static) -> Self {
         self.finder = Some(Arc::new(finder));
@@ -185,7 +185,10 @@ impl Ledger {
         loop {
             let request = ScopeRequest { label: spec.label.clone(), ttl_ms: spec.ttl_ms() };
             match backend!(self.open_scope(request)) {
-                Err(error) if error.is_passing() && tries.take() => tries.wait().await,
+                Err(error) if error.is_passing() && tries.take() => {
+                    tries.wait().await;
+                    self.find_again().await;
+                }
                 result => return result,
             }
         }
