@@ -21,7 +21,7 @@ use crate::input;
 use crate::lease::now_ms;
 use crate::ledger::{Claimed, call_ref};
 use crate::outcome::Outcome;
-use crate::patience::Tries;
+use crate::retry::Backoff;
 use crate::scope::Scope;
 
 /// What is asked for. Make one with [`CallSpec::new`] and set what else is known.
@@ -136,16 +136,16 @@ async fn until_decided(
     over_at_ms: u64,
 ) -> Result<DecisionAnswer, LedgerError> {
     let ledger = scope.ledger();
-    let mut tries = Tries::new(ledger.patience.claim_tries, &ledger.patience);
+    let mut backoff = Backoff::new(ledger.retry_policy.claim_tries, &ledger.retry_policy);
     loop {
         let left = Duration::from_millis(over_at_ms.saturating_sub(now_ms()));
         match ledger.decision(&spec.run_id, &spec.tool_call_id, left).await {
             Ok(advice) if advice.decision.0 != DecisionKind::Wait => return Ok(advice),
             Ok(advice) if now_ms() >= over_at_ms => return Ok(advice),
             // It answered before its time, for instance since it stops.
-            Ok(_) => sleep(ledger.patience.pause.min(left)).await,
-            Err(error) if error.is_passing() && tries.take() => {
-                tries.wait().await;
+            Ok(_) => sleep(ledger.retry_policy.pause.min(left)).await,
+            Err(error) if error.is_passing() && backoff.take() => {
+                backoff.wait().await;
                 ledger.find_again().await;
             }
             Err(error) => return Err(error),
@@ -177,7 +177,7 @@ pub(crate) async fn now(scope: &Scope, spec: &CallSpec) -> Result<Permission, Le
 /// replay of its grant permits only this task, which knows that it has not sent.
 async fn insist(scope: &Scope, spec: &CallSpec, call: CallRef) -> Result<Permission, LedgerError> {
     let ledger = scope.ledger();
-    let mut tries = Tries::new(ledger.patience.claim_tries, &ledger.patience);
+    let mut backoff = Backoff::new(ledger.retry_policy.claim_tries, &ledger.retry_policy);
     let mut scope_id = scope.open().await?;
     let request = spec.request(scope_id.clone(), claim_id());
     loop {
@@ -193,14 +193,14 @@ async fn insist(scope: &Scope, spec: &CallSpec, call: CallRef) -> Result<Permiss
             Ok(Claimed::Advice(advice)) => return Ok(Permission::Refused(advice)),
             Err(error) => error,
         };
-        if !(error.is_passing() || error.is_scope_gone()) || !tries.take() {
+        if !(error.is_passing() || error.is_scope_gone()) || !backoff.take() {
             return Err(error);
         }
         if error.is_scope_gone() {
             // A refused claim has appended nothing, so it may come again.
             scope_id = scope.renew(&scope_id).await?;
         } else {
-            tries.wait().await;
+            backoff.wait().await;
             // The service may have ended or moved. The claim that is sent again is the same one:
             // another one would wait for the grant that the first one may have got.
             ledger.find_again().await;

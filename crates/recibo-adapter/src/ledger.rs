@@ -19,8 +19,8 @@ use crate::background::Background;
 use crate::embedded::Embedded;
 use crate::error::LedgerError;
 use crate::http::Http;
-use crate::patience::{Patience, Tries};
 use crate::report::Said;
+use crate::retry::{Backoff, RetryPolicy};
 use crate::scope::{Scope, ScopeSpec};
 
 /// A ledger to talk to. Clones share it.
@@ -28,7 +28,7 @@ use crate::scope::{Scope, ScopeSpec};
 pub struct Ledger {
     backend: Arc<Mutex<Backend>>,
     finder: Option<Arc<Finder>>,
-    pub(crate) patience: Patience,
+    pub(crate) retry_policy: RetryPolicy,
     pub(crate) background: Background,
 }
 
@@ -109,15 +109,15 @@ impl Ledger {
         Self {
             backend: Arc::new(Mutex::new(backend)),
             finder: None,
-            patience: Patience::default(),
+            retry_policy: RetryPolicy::default(),
             background: Background::default(),
         }
     }
 
     /// The same ledger, asked again for longer or shorter while it does not answer.
     #[must_use]
-    pub fn with_patience(mut self, patience: Patience) -> Self {
-        self.patience = patience;
+    pub fn with_retry_policy(mut self, policy: RetryPolicy) -> Self {
+        self.retry_policy = policy;
         self
     }
 
@@ -181,12 +181,12 @@ impl Ledger {
     }
 
     pub(crate) async fn open_scope(&self, spec: &ScopeSpec) -> Result<String, LedgerError> {
-        let mut tries = Tries::new(self.patience.claim_tries, &self.patience);
+        let mut backoff = Backoff::new(self.retry_policy.claim_tries, &self.retry_policy);
         loop {
             let request = ScopeRequest { label: spec.label.clone(), ttl_ms: spec.ttl_ms() };
             match backend!(self.open_scope(request)) {
-                Err(error) if error.is_passing() && tries.take() => {
-                    tries.wait().await;
+                Err(error) if error.is_passing() && backoff.take() => {
+                    backoff.wait().await;
                     self.find_again().await;
                 }
                 result => return result,

@@ -10,7 +10,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use crate::error::LedgerError;
 use crate::grant::Held;
 use crate::outcome::{Outcome, Output};
-use crate::patience::Tries;
+use crate::retry::Backoff;
 
 /// Longest result, as JSON, that is sent as text: the body limit is 1 MiB, and something is
 /// left for the other members. Longer ones go as a hash.
@@ -29,7 +29,7 @@ pub(crate) struct Said {
 /// Sends the outcome, again and again while no answer comes. The same outcome twice is one.
 pub(crate) async fn send(held: &Held, outcome: Outcome) -> Result<OutcomeAnswer, LedgerError> {
     let ledger = held.scope.ledger();
-    let mut tries = Tries::new(ledger.patience.report_tries, &ledger.patience);
+    let mut backoff = Backoff::new(ledger.retry_policy.report_tries, &ledger.retry_policy);
     let mut said = held.said(outcome);
     let is_ok = said.outcome.status == OutcomeStatus::Ok;
     if is_ok {
@@ -45,10 +45,10 @@ pub(crate) async fn send(held: &Held, outcome: Outcome) -> Result<OutcomeAnswer,
             said.is_too_large = true;
             continue;
         }
-        if !error.is_passing() || !tries.take() {
+        if !error.is_passing() || !backoff.take() {
             return Err(error);
         }
-        tries.wait().await;
+        backoff.wait().await;
         // The service may have ended or moved; then its scopes are gone with it, and a success
         // needs another one that signs. Failures here show in the next try.
         ledger.find_again().await;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use recibo_adapter::{
-    Adapter, Attempt, CheckAnswer, Ended, Ledger, Patience, Service, Settings, Shown, ToolCall,
+    Adapter, Attempt, CheckAnswer, Ended, Ledger, RetryPolicy, Service, Settings, Shown, ToolCall,
     ToolContract, ToolError, ToolOutput, ToolResult, Turn,
 };
 use tokio::sync::Notify;
@@ -16,14 +16,14 @@ use crate::script;
 /// A case that takes so long hangs.
 pub const TOO_LONG: Duration = Duration::from_secs(30);
 
-pub const PATIENCE: Patience =
-    Patience { claim_tries: 3, report_tries: 3, pause: Duration::from_millis(1) };
+pub const RETRY_POLICY: RetryPolicy =
+    RetryPolicy { claim_tries: 3, report_tries: 3, pause: Duration::from_millis(1) };
 
 /// A case against the ledger of its script.
 pub async fn scripted(table: &Table, case: &Case) -> Result<(), String> {
     let script = script::Ledger::start(table, &case.exchanges).await?;
     let service = Service::nearby(&script.url, "key").map_err(|e| e.to_string())?;
-    let ledger = Ledger::http(service).with_patience(PATIENCE);
+    let ledger = Ledger::http(service).with_retry_policy(RETRY_POLICY);
     let played = play(case, &ledger, None).await;
     ledger.idle().await;
     // What the ledger saw explains what came out.
