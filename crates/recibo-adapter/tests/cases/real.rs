@@ -64,7 +64,7 @@ impl World {
         ledger: Ledger,
         reconciler: Option<Ledger>,
     ) -> Result<(), String> {
-        play::play(case, &ledger, reconciler).await?;
+        play::play(case, &ledger, reconciler, None).await?;
         ledger.idle().await;
         let recorded = case.recorded.as_ref().expect("real cases say what is recorded");
         play::same("what is recorded", &self.recorded()?, recorded)
