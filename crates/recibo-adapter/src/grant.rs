@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 
 use crate::error::LedgerError;
 use crate::lease::now_ms;
-use crate::leased::LeasedAttempt;
+use crate::leased::{LeaseEnd, LeasedAttempt};
 use crate::outcome::Outcome;
 use crate::renew::{self, RENEW_FOR_MAX};
 use crate::report;
@@ -70,6 +70,11 @@ impl Grant {
     /// each renewal of the lease.
     pub fn last_moment_ms(&self) -> u64 {
         self.leased.lease().last_moment_ms()
+    }
+
+    /// The same, for whoever has to hear of each renewal.
+    pub fn lease_end(&self) -> LeaseEnd {
+        self.leased.lease_end()
     }
 
     /// What is left until then.

@@ -1,10 +1,10 @@
 //! An attempt that was granted, and its lease, which may be renewed.
 
-use std::sync::Mutex;
 use std::time::Duration;
 
 use recibo_api::answer::Twin;
 use recibo_core::id::CallRef;
+use tokio::sync::watch;
 
 use crate::lease::{last_moment_ms, now_ms};
 use crate::reply::Granted;
@@ -27,7 +27,7 @@ pub(crate) struct LeasedAttempt {
     pub(crate) asked_at_ms: u64,
     /// How long a lease the claim asked for.
     pub(crate) lease_asked_ms: u64,
-    lease: Mutex<Lease>,
+    lease: watch::Sender<Lease>,
 }
 
 /// A lease as this side sees it.
@@ -47,6 +47,23 @@ impl Lease {
     /// When it should be renewed.
     pub(crate) fn half_ms(self) -> u64 {
         self.asked_at_ms.saturating_add(self.left_ms / 2)
+    }
+}
+
+/// The end of a lease, which moves with each renewal.
+pub struct LeaseEnd(watch::Receiver<Lease>);
+
+impl LeaseEnd {
+    /// The moment, by [`now_ms`], after which nothing may be sent any more.
+    pub fn last_moment_ms(&self) -> u64 {
+        self.0.borrow().last_moment_ms()
+    }
+
+    /// Waits for a renewal that was not waited for yet. Never returns once the grant is gone.
+    pub async fn moved(&mut self) {
+        if self.0.changed().await.is_err() {
+            std::future::pending().await
+        }
     }
 }
 
@@ -72,20 +89,27 @@ impl LeasedAttempt {
             twin: granted.twin,
             asked_at_ms,
             lease_asked_ms,
-            lease: Mutex::new(Lease { asked_at_ms, left_ms: granted.lease_ms }),
+            lease: watch::Sender::new(Lease { asked_at_ms, left_ms: granted.lease_ms }),
         }
     }
 
     pub(crate) fn lease(&self) -> Lease {
-        *self.lease.lock().expect("no holder panics")
+        *self.lease.borrow()
     }
 
     /// Takes a renewed lease, unless it ends earlier than the one at hand.
     pub(crate) fn take_lease(&self, renewed: Lease) {
-        let mut lease = self.lease.lock().expect("no holder panics");
-        if renewed.last_moment_ms() > lease.last_moment_ms() {
-            *lease = renewed;
-        }
+        self.lease.send_if_modified(|lease| {
+            let is_later = renewed.last_moment_ms() > lease.last_moment_ms();
+            if is_later {
+                *lease = renewed;
+            }
+            is_later
+        });
+    }
+
+    pub(crate) fn lease_end(&self) -> LeaseEnd {
+        LeaseEnd(self.lease.subscribe())
     }
 
     pub(crate) fn since_asked(&self) -> Duration {

@@ -49,6 +49,7 @@ pub use contract::{Shown, StatusQuestion, ToolContract};
 pub use error::LedgerError;
 pub use grant::Grant;
 pub use lease::{last_moment_ms, now_ms};
+pub use leased::LeaseEnd;
 pub use ledger::{Finding, Ledger};
 pub use outcome::{Outcome, Output};
 pub use recibo_api::answer::{DecisionAnswer, NoTokenReason, OutcomeAnswer, Record, Twin};

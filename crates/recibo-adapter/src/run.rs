@@ -1,5 +1,6 @@
 //! One call: claim, run, classify, record; again where the ledger permits it.
 
+use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -232,12 +233,12 @@ async fn until_timeout(
 ) -> Option<Result<ToolOutput, ToolError>> {
     let renewing = async {
         grant.renewed_until(end_ms).await;
-        std::future::pending().await
+        std::future::pending::<Infallible>().await
     };
     tokio::select! {
         biased;
         ended = until(running, || end_ms.min(grant.last_moment_ms())) => ended,
-        () = renewing => unreachable!("it never ends"),
+        never = renewing => match never {},
     }
 }
 
