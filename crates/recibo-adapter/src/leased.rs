@@ -39,7 +39,14 @@ pub(crate) struct Lease {
     pub(crate) left_ms: u64,
 }
 
+/// Two answers about the same end differ by the time that they took.
+const MOVED_MS_MIN: u64 = 100;
+
 impl Lease {
+    fn end_ms(self) -> u64 {
+        self.asked_at_ms.saturating_add(self.left_ms)
+    }
+
     pub(crate) fn last_moment_ms(self) -> u64 {
         last_moment_ms(self.asked_at_ms, self.left_ms)
     }
@@ -97,10 +104,11 @@ impl LeasedAttempt {
         *self.lease.borrow()
     }
 
-    /// Takes a renewed lease, unless it ends earlier than the one at hand.
+    /// Takes a renewed lease if its end has moved. One whose end stays, at a key window for
+    /// instance, is not taken: the less is left of it, the smaller would its margin be.
     pub(crate) fn take_lease(&self, renewed: Lease) {
         self.lease.send_if_modified(|lease| {
-            let is_later = renewed.last_moment_ms() > lease.last_moment_ms();
+            let is_later = renewed.end_ms() >= lease.end_ms().saturating_add(MOVED_MS_MIN);
             if is_later {
                 *lease = renewed;
             }
