@@ -6,9 +6,10 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use recibo_adapter::{
-    CallSpec, Ledger, Outcome, OutcomeStatus, Output, Permission, Scope, ScopeSpec,
+    CallSpec, Ledger, Outcome, OutcomeStatus, Output, Permission, Reason, Scope, ScopeSpec,
 };
 use recibo_api::Code;
+use recibo_core::effect::{Effect, Policy, Rule, Terms};
 use recibo_core::id::{CallRef, Namespace, RunId, ScopeId, ToolCallId};
 use recibo_store::{Config, ScopeState, Store, SystemClock};
 
@@ -87,6 +88,31 @@ async fn a_report_that_is_dropped_in_the_middle_goes_on() {
     begin_and_drop(grant.finish(Outcome::ok(Duration::ZERO, Output::Text("done".into()))));
     world.ledger.idle().await;
     assert_eq!(world.recorded(), ("ok", None));
+}
+
+/// The policy names what makes two calls the same, and the claim brings the arguments for it.
+#[tokio::test]
+async fn a_call_that_does_the_same_in_other_words_is_held_back() {
+    let world = World::new();
+    let mut rule = Rule::new("pay", Terms::of(Effect::Opaque));
+    rule.twin_by = vec!["order".into()];
+    let policy = Policy { rules: vec![rule] };
+    world.store.set_policy(&namespace(), policy).await.expect("the store serves");
+    let claim = async |call: &str, arguments: &str| {
+        let spec = CallSpec::new("r", call, "pay", arguments).expect("arguments");
+        world.scope.claim(&spec).await.expect("an answer")
+    };
+    let Permission::Granted(grant) = claim("a", r#"{"order":1,"text":"Dear"}"#).await else {
+        panic!("the first claim is granted");
+    };
+    let outcome = Outcome::failed(OutcomeStatus::Unknown, Duration::ZERO, "reset");
+    grant.finish(outcome).await.expect("an answer");
+    let Permission::Refused(advice) = claim("b", r#"{"order":1,"text":"Hello"}"#).await else {
+        panic!("nobody knows of the first one");
+    };
+    assert_eq!(advice.reason.0, Reason::TwinUnknown);
+    let other = claim("c", r#"{"order":2,"text":"Dear"}"#).await;
+    assert!(matches!(other, Permission::Granted(_)), "{other:?}");
 }
 
 #[tokio::test]
