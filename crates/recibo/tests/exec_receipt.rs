@@ -151,10 +151,11 @@ fn read_request(stream: &mut TcpStream) -> String {
     loop {
         let mut line = String::new();
         reader.read_line(&mut line).expect("a header");
-        if let Some((name, value)) = line.split_once(':') {
-            if name.eq_ignore_ascii_case("content-length") {
+        match line.split_once(':') {
+            Some((name, value)) if name.eq_ignore_ascii_case("content-length") => {
                 length = value.trim().parse().expect("a length");
             }
+            _ => {}
         }
         if line.trim().is_empty() {
             break;
