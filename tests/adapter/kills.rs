@@ -12,7 +12,7 @@ use rand::{RngExt, SeedableRng};
 use recibo_tests::binary::Server;
 use serde_json::Value;
 
-const ROUNDS: u64 = 40;
+const ROUNDS: u64 = 30;
 /// New calls of each round.
 const CALLS: u64 = 8;
 

@@ -37,7 +37,8 @@ fn a_killed_exec_is_waited_for_until_its_lease_is_over_then_the_effect_decides()
     let killed_and_repeated = |effect: &'static str| {
         in_new_folder(|data| {
             let options = &["--effect", effect, "--lease", "3s", "--wait", "1500ms"];
-            let first = exec(data, "a", options, &["sh", "-c", "sleep 0.3; kill -9 $PPID; sleep 61"]);
+            let first =
+                exec(data, "a", options, &["sh", "-c", "sleep 0.3; kill -9 $PPID; sleep 61"]);
             assert_eq!(first.status.code(), None, "{first:?}");
             let mut codes = Vec::new();
             for _ in 0..10 {
