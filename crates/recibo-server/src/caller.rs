@@ -4,7 +4,7 @@ use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
-use recibo_api::{Action, Code, Role};
+use recibo_api::{Action, Code, Roles};
 use recibo_core::id::Namespace;
 
 use crate::app::App;
@@ -12,15 +12,15 @@ use crate::failure::Failure;
 
 /// A caller with a valid API key.
 pub(crate) struct Caller {
-    role: Role,
+    roles: Roles,
     /// What the key is bound to: nothing else is ever looked at.
     pub(crate) namespace: Namespace,
 }
 
 impl Caller {
-    /// Whether the role permits an action. For after the shape of the request.
+    /// Whether one of the key's roles permits an action. For after the shape of the request.
     pub(crate) fn may(&self, action: Action) -> Result<(), Failure> {
-        Ok(self.role.permit(action)?)
+        Ok(self.roles.permit(action)?)
     }
 }
 
@@ -34,8 +34,8 @@ impl FromRequestParts<App> for Caller {
         // Unknown, expired and revoked keys look the same.
         let known = app.store().authenticate(api_key);
         let Some(info) = known else { return Err(refused("the API key is not valid")) };
-        match Role::parse(&info.role) {
-            Some(role) => Ok(Self { role, namespace: info.namespace.clone() }),
+        match Roles::parse(&info.roles) {
+            Some(roles) => Ok(Self { roles, namespace: info.namespace.clone() }),
             None => {
                 tracing::error!(id = info.id, "an API key has a role that this version has not");
                 Err(refused("the API key is not valid"))

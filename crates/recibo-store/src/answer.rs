@@ -10,7 +10,7 @@ use recibo_core::status::CallState;
 use recibo_core::time::Time;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-use crate::api_key::{ApiKeyDraft, ApiKeyInfo};
+use crate::api_key::{ApiKeyDraft, ApiKeyInfo, Revoked};
 use crate::error::WriteError;
 
 /// A scope was opened.
@@ -130,10 +130,11 @@ pub(crate) enum Ask {
         draft: ApiKeyDraft,
         reply: Reply<ApiKeyInfo>,
     },
-    /// Answers whether there is such a key.
     RevokeApiKey {
         id: String,
-        reply: Reply<bool>,
+        /// The last key that is good for ever in this role stays.
+        kept_role: &'static str,
+        reply: Reply<Revoked>,
     },
     /// Appends what time alone has caused: ends of leases and of scopes.
     Tick {

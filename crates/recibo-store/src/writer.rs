@@ -219,9 +219,9 @@ fn serve(
             let info = shared.note(batch.create_api_key(draft))?;
             later(pending, reply, Ok(info));
         }
-        Ask::RevokeApiKey { id, reply } => {
-            let known = shared.note(batch.revoke_api_key(&id))?;
-            later(pending, reply, Ok(known));
+        Ask::RevokeApiKey { id, kept_role, reply } => {
+            let revoked = shared.note(batch.revoke_api_key(&id, kept_role))?;
+            later(pending, reply, Ok(revoked));
         }
         Ask::Tick { reply } => {
             shared.note(batch.tick())?;

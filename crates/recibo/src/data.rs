@@ -128,7 +128,7 @@ fn draft_of(text: &str) -> Option<api_key::ApiKeyDraft> {
     Some(api_key::ApiKeyDraft {
         id: id.to_owned(),
         digest: recibo_core::hash::sha256(&[secret.as_bytes()]),
-        role: Role::Admin.as_str().to_owned(),
+        roles: Role::Admin.as_str().to_owned(),
         namespace: default_namespace(),
         expires_ms: None,
     })

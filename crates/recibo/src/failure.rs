@@ -252,7 +252,13 @@ fn advice(code: Code) -> &'static str {
         }
         Code::OperationKeyMismatch => "give the operation key of the first attempt",
         Code::SecretDetected => "take the credential out of the ids, names and labels",
-        Code::Overloaded => "try again in a moment",
+        Code::LastAdminKey => {
+            "make another one first: `recibo api-key create --role admin --namespace default`"
+        }
+        Code::MalformedRequest | Code::HeadTooLarge => {
+            "see whether a proxy stands before the service and changes requests"
+        }
+        Code::Overloaded | Code::BodyTimeout => "try again in a moment",
         Code::LedgerStopped => "restart the service; its log says why it stopped",
         Code::Internal => "the service's log says more",
     }

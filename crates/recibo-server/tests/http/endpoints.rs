@@ -274,7 +274,7 @@ async fn limits_are_told() {
 #[tokio::test]
 async fn an_api_key_is_made_used_listed_and_revoked() {
     let service = Service::start().await;
-    let body = json!({"role": "reader", "namespace": "red", "expires_ms": 60_000});
+    let body = json!({"roles": ["reader"], "namespace": "red", "expires_in_ms": 60_000});
     let ask = service.ask(Role::Admin, "POST", "/v1/api-keys").json(body);
     let created = ask.send().await.expect(201);
     let (api_key, id) = (created.text("api_key"), created.text("id"));

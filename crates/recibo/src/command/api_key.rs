@@ -1,7 +1,7 @@
 //! `recibo api-key`: who may ask the ledger what.
 
-use recibo_api::Role;
-use recibo_api::answer::ApiKeyList;
+use recibo_api::answer::{ApiKeyEntry, ApiKeyList};
+use recibo_api::{Role, Roles};
 use recibo_core::id::Namespace;
 use serde_json::json;
 
@@ -22,9 +22,9 @@ pub struct Args {
 enum Action {
     /// Create a key and print it, this once, as JSON
     Create {
-        /// adapter, reader, reconciler, operator, auditor or admin
-        #[arg(long, value_parser = role)]
-        role: Role,
+        /// adapter, reader, reconciler, operator, auditor or admin; may be given several times
+        #[arg(long = "role", value_name = "ROLE", value_parser = role, required = true)]
+        roles: Vec<Role>,
         /// The namespace that the key is bound to
         #[arg(long, value_parser = namespace)]
         namespace: Namespace,
@@ -91,10 +91,13 @@ pub async fn run(args: Args) -> Result<Done, Failure> {
 
 async fn act(ledger: &Ledger, args: &Args) -> Result<Done, Failure> {
     match &args.action {
-        Action::Create { role, namespace, expires, .. } => {
-            let mut body = json!({"role": role.as_str(), "namespace": namespace.as_str()});
+        Action::Create { roles, namespace, expires, .. } => {
+            // In the order of the contract, each once.
+            let roles = Roles::new(roles.iter().copied()).into_iter().flat_map(Roles::iter);
+            let roles: Vec<_> = roles.map(Role::as_str).collect();
+            let mut body = json!({"roles": roles, "namespace": namespace.as_str()});
             if let Some(ms) = expires {
-                body["expires_ms"] = json!(ms);
+                body["expires_in_ms"] = json!(ms);
             }
             // One document in any case: it is the only copy, and the next step is a script's.
             Ok(Done::document(&ledger.call(Request::post(&["api-keys"], &body)).await?))
@@ -120,6 +123,11 @@ async fn act(ledger: &Ledger, args: &Args) -> Result<Done, Failure> {
 fn table(list: &ApiKeyList) -> String {
     let now = now();
     let width = list.api_keys.iter().map(|key| key.namespace.len()).max().unwrap_or(0);
+    let roles = |key: &ApiKeyEntry| {
+        let words: Vec<_> = key.roles.iter().map(|role| role.0.as_str()).collect();
+        words.join(",")
+    };
+    let roles_width = list.api_keys.iter().map(|key| roles(key).len()).max().unwrap_or(0);
     let mut text = String::new();
     for key in &list.api_keys {
         let condition = match (key.revoked_at, key.expires_at) {
@@ -129,9 +137,9 @@ fn table(list: &ApiKeyList) -> String {
             (None, None) => "good".to_owned(),
         };
         text.push_str(&format!(
-            "{}  {:<10}  {:width$}  created {}  {condition}\n",
+            "{}  {:roles_width$}  {:width$}  created {}  {condition}\n",
             key.id,
-            key.role.0.as_str(),
+            roles(key),
             key.namespace,
             key.created_at.0,
         ));

@@ -14,7 +14,7 @@ fn a_new_folder_and_its_admin_key_are_for_their_owner_alone() {
     assert_eq!(mode(&folder), 0o700);
     assert_eq!(mode(&folder.join(ADMIN_KEY_FILE)), 0o600);
     let key = read_admin_key(&folder).unwrap();
-    assert_eq!(store.authenticate(&key).unwrap().role, "admin");
+    assert_eq!(store.authenticate(&key).unwrap().roles, "admin");
     let in_use = open(&folder, Knobs::default()).err().unwrap();
     assert!(in_use.for_people().contains("another process"), "{}", in_use.for_people());
     store.close();
@@ -30,7 +30,7 @@ fn a_key_file_left_by_a_crash_before_the_store_knew_it_is_made_known() {
     let key = new_admin_key();
     write_new(&temp.path().join(ADMIN_KEY_FILE), format!("{}\n", *key).as_bytes()).unwrap();
     let store = open(temp.path(), Knobs::default()).unwrap();
-    assert_eq!(store.authenticate(&key).unwrap().role, "admin");
+    assert_eq!(store.authenticate(&key).unwrap().roles, "admin");
 }
 
 #[test]
