@@ -12,6 +12,8 @@ use crate::failure::Failure;
 
 /// A caller with a valid API key.
 pub(crate) struct Caller {
+    /// Names the key.
+    id: String,
     roles: Roles,
     /// What the key is bound to: nothing else is ever looked at.
     pub(crate) namespace: Namespace,
@@ -21,6 +23,12 @@ impl Caller {
     /// Whether one of the key's roles permits an action. For after the shape of the request.
     pub(crate) fn may(&self, action: Action) -> Result<(), Failure> {
         Ok(self.roles.permit(action)?)
+    }
+
+    /// Ends once the key is revoked or its time is over, with what to answer then.
+    pub(crate) async fn ended(&self, app: &App) -> Failure {
+        app.store().api_key_ended(&self.id).await;
+        refused("the API key is not valid any more")
     }
 }
 
@@ -35,7 +43,9 @@ impl FromRequestParts<App> for Caller {
         let known = app.store().authenticate(api_key);
         let Some(info) = known else { return Err(refused("the API key is not valid")) };
         match Roles::parse(&info.roles) {
-            Some(roles) => Ok(Self { roles, namespace: info.namespace.clone() }),
+            Some(roles) => {
+                Ok(Self { id: info.id.clone(), roles, namespace: info.namespace.clone() })
+            }
             None => {
                 tracing::error!(id = info.id, "an API key has a role that this version has not");
                 Err(refused("the API key is not valid"))

@@ -10,7 +10,9 @@ mod answer;
 mod app;
 mod body;
 mod caller;
+mod connection;
 mod failure;
+mod limits;
 mod path;
 mod problems;
 mod query;
@@ -22,6 +24,7 @@ mod show;
 mod trace;
 
 pub use app::{App, Settings};
+pub use limits::ConnectionLimits;
 pub use recibo_api::secrets::SecretPolicy;
 pub use router::{openapi, openapi_text, router};
 pub use serve::{ServeError, serve};

@@ -14,6 +14,7 @@ use serde_json::json;
 
 use crate::answer;
 use crate::app::App;
+use crate::caller::Caller;
 use crate::failure::Failure;
 use crate::show;
 
@@ -38,11 +39,27 @@ pub(crate) fn are_wanted(headers: &HeaderMap) -> bool {
 
 /// Sends all rows of what was in the ledger when it was asked for. Without the last line the
 /// answer is not whole.
-pub(crate) async fn stream(app: App, from: u64, fetch: Arc<Fetch>) -> Result<Response, Failure> {
+pub(crate) async fn stream(
+    app: App,
+    caller: Caller,
+    from: u64,
+    fetch: Arc<Fetch>,
+) -> Result<Response, Failure> {
+    let place = app.stream()?;
     let size = app.store().size();
     let first = page(&app, from, &fetch).await?;
-    let (sender, channel) = Channel::<Bytes, Failure>::new(BUFFERED_PAGES);
-    tokio::spawn(send(app, first, size, fetch, sender));
+    let (mut sender, channel) = Channel::<Bytes, Failure>::new(BUFFERED_PAGES);
+    tokio::spawn(async move {
+        let _place = place;
+        let sent = tokio::select! {
+            sent = send(&app, first, size, fetch, &mut sender) => sent,
+            ended = caller.ended(&app) => Err(ended),
+        };
+        if let Err(failure) = sent {
+            tracing::warn!(reason = failure.0.code.as_str(), "a listing breaks off");
+            sender.abort(failure);
+        }
+    });
     let mut response = answer::bare(StatusCode::OK);
     *response.body_mut() = Body::new(channel);
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(NDJSON));
@@ -54,13 +71,14 @@ async fn page(app: &App, from: u64, fetch: &Arc<Fetch>) -> Result<CallPage, Fail
     app.read(move |snapshot| fetch(snapshot, from)).await
 }
 
+/// Sends page after page. Answers why it breaks off, if it does.
 async fn send(
-    app: App,
+    app: &App,
     mut rows: CallPage,
     size: u64,
     fetch: Arc<Fetch>,
-    mut sender: Sender<Bytes, Failure>,
-) {
+    sender: &mut Sender<Bytes, Failure>,
+) -> Result<(), Failure> {
     let mut count = 0_u64;
     loop {
         let mut bytes = Vec::new();
@@ -80,12 +98,9 @@ async fn send(
         }
         if sender.send_data(bytes.into()).await.is_err() {
             // The reader has gone away.
-            return;
+            return Ok(());
         }
-        let Some(next) = next else { return };
-        rows = match page(&app, next, &fetch).await {
-            Ok(rows) => rows,
-            Err(failure) => return sender.abort(failure),
-        };
+        let Some(next) = next else { return Ok(()) };
+        rows = page(app, next, &fetch).await?;
     }
 }

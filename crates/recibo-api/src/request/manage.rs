@@ -89,17 +89,13 @@ impl ApiKeyRequest {
     pub fn parse(self) -> Result<ApiKeyParams, Problem> {
         let (given, kinds) = (self.roles.len(), Role::ALL.len());
         let roles = Roles::new(self.roles.into_iter().map(|role| role.0));
-        let roles = roles.filter(|_| given <= kinds).ok_or_else(|| {
-            Problem::invalid(format!("`roles`: expected 1 to {kinds} roles"))
-        })?;
+        let roles = roles
+            .filter(|_| given <= kinds)
+            .ok_or_else(|| Problem::invalid(format!("`roles`: expected 1 to {kinds} roles")))?;
         let expires_in_ms = self
             .expires_in_ms
             .map(|ms| member::within("expires_in_ms", ms, 1, limits::NUMBER_MAX))
             .transpose()?;
-        Ok(ApiKeyParams {
-            roles,
-            namespace: Namespace::parse(&self.namespace)?,
-            expires_in_ms,
-        })
+        Ok(ApiKeyParams { roles, namespace: Namespace::parse(&self.namespace)?, expires_in_ms })
     }
 }
