@@ -6,11 +6,12 @@
 #![forbid(unsafe_code)]
 
 mod step_0001;
+mod step_0002;
 
 use redb::{Database, ReadableDatabase, TableDefinition, WriteTransaction};
 
 /// The format that this build reads and writes.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 const META: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("meta");
 const FORMAT_KEY: &str = "format";
@@ -18,9 +19,10 @@ const FORMAT_KEY: &str = "format";
 type Step = fn(&WriteTransaction) -> Result<(), redb::Error>;
 
 /// The step at index `n` leads from format `n` to `n + 1`; format 0 is an empty file.
-const STEPS: [Step; FORMAT as usize] = [step_0001::run];
+const STEPS: [Step; FORMAT as usize] = [step_0001::run, step_0002::run];
 
-/// Why a store could not be brought to this build's format. The file is unchanged.
+/// Why a store could not be brought to this build's format. The file has the format that the last
+/// whole step led to: each step is one transaction.
 #[derive(Debug, thiserror::Error)]
 pub enum MigrationError {
     /// A newer build wrote the file.

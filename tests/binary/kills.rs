@@ -90,6 +90,7 @@ fn plain(mut record: Value) -> Value {
     let members = record.as_object_mut().expect("a record");
     members.remove("replayed");
     members.remove("receipt_line");
+    members.remove("no_token_reason");
     record
 }
 

@@ -11,20 +11,23 @@
 //! | `shot=STATUS` | records a one-shot |
 //! | `check=ANSWER`, `check=ANSWER@N`, `check=ANSWER@N-MS` | a status check of an attempt, made MS ago |
 //! | `resolve=STATE` | an operator's word |
+//! | `resolve=STATE!last`, `resolve=STATE!SEQ` | one that corrects the last one, or another event |
+//! | `renew=MS` | renews the lease of the newest attempt |
+//! | `restart+MS` | another boot: the ledger was last seen now, and begins MS later |
 //! | `+MS` | lets time pass |
 //! | `expire` | the background job |
 
 use recibo_core::call::{self, Call};
 use recibo_core::decision::{Decision, Moment, decide};
-use recibo_core::effect::{Effect, Policy, Rule, Terms};
-use recibo_core::event::{Event, Facts, Outcome};
+use recibo_core::effect::{Effect, Policy, Rule, StatedTerms, Terms, TwinScope};
+use recibo_core::event::{Body, Event, Facts, Outcome, Owner, Restarted};
 use recibo_core::hash::{InputHash, OutputHash};
 use recibo_core::id::{
     CallRef, ClaimId, ErrorClass, Labels, Namespace, RunId, ScopeId, ToolCallId, ToolName,
 };
 use recibo_core::plan::{
     self, Check, Claim, ClaimKnown, ClaimedAs, KnownCall, OneShot, Place, Plan, RecordKnown,
-    Refusal, Report, ReportKnown, Resolution, ScopeKnown, Signer,
+    Refusal, Renewal, Report, ReportKnown, Resolution, ScopeKnown, Signer, TwinRule,
 };
 use recibo_core::receipt::ScopeKey;
 use recibo_core::status::{CheckAnswer, OutcomeStatus, ResolvedAs};
@@ -88,12 +91,8 @@ impl Pure {
 
     /// An effect with numbers that never matter, unless a test sets them.
     pub fn of(effect: Effect) -> Self {
-        Self::new(Terms {
-            effect,
-            key_window_ms: Some(1_000_000),
-            settle_ms: Some(100),
-            max_attempts: None,
-        })
+        let (key_window_ms, settle_ms) = (Some(1_000_000), Some(100));
+        Self::new(Terms { key_window_ms, settle_ms, ..Terms::of(effect) })
     }
 
     /// The call as its events make it.
@@ -151,6 +150,10 @@ impl Pure {
     }
 
     fn word(&mut self, word: &str) -> Answer {
+        if let Some(ms) = word.strip_prefix("restart+") {
+            self.restart(ms.parse().expect("a number"));
+            return Answer::Nothing;
+        }
         if let Some(ms) = word.strip_prefix('+') {
             self.now = self.now.plus_ms(ms.parse().expect("a number"));
             return Answer::Nothing;
@@ -161,6 +164,7 @@ impl Pure {
             "shot" => self.shot(argument),
             "check" => self.check(argument),
             "resolve" => self.resolve(argument),
+            "renew" => self.renew(argument.parse().expect("a number")),
             "expire" => {
                 let known = self.known();
                 let plan = known.and_then(|known| plan::expire(&self.place(), &target(), &known));
@@ -181,7 +185,7 @@ impl Pure {
             scope_id: scope(),
             tool: ToolName::parse("tool").expect("a name"),
             input_hash: InputHash::of_canonical("{}"),
-            effect: None,
+            terms: StatedTerms::default(),
             lease_ms: LEASE_MS,
             attempt: None,
             operation_key: None,
@@ -189,6 +193,7 @@ impl Pure {
             labels: Labels::default(),
             trace: None,
             redacted: false,
+            twins: TwinRule::advise(),
         };
         let known = self.known();
         let scope_id = scope();
@@ -203,6 +208,7 @@ impl Pure {
                 claimed,
                 holder: None,
                 scope: ScopeKnown::Open(Signer { scope_id: &scope_id, key: &self.key }),
+                twins: &[],
             },
         );
         match claimed {
@@ -260,17 +266,18 @@ impl Pure {
             scope_id: scope(),
             tool: ToolName::parse("tool").expect("a name"),
             input_hash: InputHash::of_canonical("{}"),
-            effect: None,
+            terms: StatedTerms::default(),
             operation_key: None,
             message_id: None,
             labels: Labels::default(),
             trace: None,
             started_at: self.now,
             outcome: outcome(status),
+            twin_hash: None,
         };
         let known = self.known();
         let same = self.events.iter().find_map(|event| match &event.body {
-            recibo_core::event::Body::Recorded(e) if shot.is_same_as(e) => Some(e.attempt),
+            Body::Recorded(e) if shot.is_same_as(e) => Some(e.attempt),
             _ => None,
         });
         let scope_id = scope();
@@ -317,11 +324,21 @@ impl Pure {
     }
 
     fn resolve(&mut self, state: &str) -> Answer {
+        let (state, corrects) = match state.split_once("!") {
+            Some((state, "last")) => {
+                let newest = self.call().and_then(|call| call.tip.resolutions.newest_seq);
+                (state, newest)
+            }
+            Some((state, seq)) => (state, Some(seq.parse().expect("a number"))),
+            None => (state, None),
+        };
         let resolution = Resolution {
             call: target(),
             state: ResolvedAs::parse(state).expect("a state"),
             reason: "test".into(),
             redacted: false,
+            by: "local".into(),
+            corrects,
         };
         match plan::resolve(&self.place(), &resolution, self.known().as_ref(), true) {
             Err(refusal) => Answer::Refused(refusal),
@@ -330,6 +347,25 @@ impl Pure {
                 Answer::Taken { replayed: false }
             }
         }
+    }
+
+    fn renew(&mut self, lease_ms: u64) -> Answer {
+        let attempt = self.call().map_or(1, |call| call.tip.attempts());
+        let renewal = Renewal { call: target(), attempt, lease_ms };
+        match plan::renew(&self.place(), &renewal, self.known().as_ref(), true) {
+            Err(refusal) => Answer::Refused(refusal),
+            Ok(renewed) => {
+                self.take(renewed.plan);
+                Answer::Taken { replayed: false }
+            }
+        }
+    }
+
+    fn restart(&mut self, ms: u64) {
+        let restarted = Restarted { last_at: self.now, key_windows_void: false };
+        self.now = self.now.plus_ms(ms);
+        let (seq, body) = (self.events.len() as u64, Body::Restarted(restarted));
+        self.events.push(Event { seq, at: self.now, owner: None, salt: [0; 16], body });
     }
 
     fn at_attempt<'a>(&self, word: &'a str) -> (&'a str, u32) {
@@ -349,6 +385,8 @@ impl Pure {
             labels: Labels::default(),
             trace: None,
             redacted: false,
+            twin_hash: None,
+            twin_scope: TwinScope::Run,
         };
         self.call().map(|call| KnownCall { facts, call })
     }
@@ -358,9 +396,8 @@ impl Pure {
     fn take(&mut self, plan: Plan) {
         for body in plan.bodies {
             let seq = self.events.len() as u64;
-            let event =
-                Event { seq, nseq: seq, at: self.now, namespace: namespace(), salt: [0; 16], body };
-            self.events.push(event);
+            let owner = Some(Owner { namespace: namespace(), nseq: seq });
+            self.events.push(Event { seq, at: self.now, owner, salt: [0; 16], body });
         }
         if let Some(call) = plan.call {
             assert_eq!(Some(call), self.call(), "the plan and the fold agree");
@@ -376,7 +413,7 @@ impl Pure {
     }
 
     fn policy(&self) -> Policy {
-        Policy { rules: vec![Rule { pattern: "*".into(), terms: self.terms }] }
+        Policy { rules: vec![Rule::new("*", self.terms)] }
     }
 }
 
@@ -392,6 +429,7 @@ fn outcome(status: &str) -> Outcome {
         provider_ref: None,
         message_id: None,
         redacted: false,
+        answered: false,
     }
 }
 

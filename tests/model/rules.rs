@@ -2,7 +2,7 @@
 
 use recibo_core::call::{Attempt, Call};
 use recibo_core::decision::{Decision, Moment, decide};
-use recibo_core::effect::{Effect, Policy, Rule, Terms};
+use recibo_core::effect::{Effect, Policy, Rule, StatedTerms, Terms, TwinScope};
 use recibo_core::event::{Body, Facts, Finished, Outcome};
 use recibo_core::hash::{InputHash, OutputHash};
 use recibo_core::id::{
@@ -10,7 +10,7 @@ use recibo_core::id::{
 };
 use recibo_core::plan::{
     self, Check, Claim, ClaimKnown, Claimed, KnownCall, Place, Refusal, ReportKnown, Resolution,
-    ScopeKnown, Signer,
+    ScopeKnown, Signer, TwinRule,
 };
 use recibo_core::receipt::ScopeKey;
 use recibo_core::status::{CheckAnswer, OutcomeStatus, ResolvedAs};
@@ -56,7 +56,7 @@ impl Rules {
             scope_id: ScopeId::parse("scope").expect("an id"),
             tool: ToolName::parse("tool").expect("a name"),
             input_hash: InputHash::of_canonical("{}"),
-            effect: None,
+            terms: StatedTerms::default(),
             lease_ms: LEASE,
             attempt: None,
             operation_key: None,
@@ -64,6 +64,7 @@ impl Rules {
             labels: Labels::default(),
             trace: None,
             redacted: false,
+            twins: TwinRule::advise(),
         };
         let ok = Outcome {
             status: OutcomeStatus::Ok,
@@ -74,6 +75,7 @@ impl Rules {
             provider_ref: None,
             message_id: None,
             redacted: false,
+            answered: false,
         };
         Self {
             effect,
@@ -89,12 +91,7 @@ impl Rules {
     /// The terms that the call's first attempt freezes.
     pub fn terms(&self) -> Terms {
         let settle_ms = if self.fault == Some(Fault::NoSettleTime) { 0 } else { SETTLE };
-        Terms {
-            effect: self.effect,
-            key_window_ms: Some(WINDOW),
-            settle_ms: Some(settle_ms),
-            max_attempts: None,
-        }
+        Terms { key_window_ms: Some(WINDOW), settle_ms: Some(settle_ms), ..Terms::of(self.effect) }
     }
 
     /// What the table says.
@@ -111,13 +108,14 @@ impl Rules {
         claimed: Option<u32>,
     ) -> Result<Claimed, Refusal> {
         let known = call.map(|call| self.known(self.as_the_fault_sees_it(call, now)));
-        let policy = Policy { rules: vec![Rule { pattern: "*".into(), terms: self.terms() }] };
+        let policy = Policy { rules: vec![Rule::new("*", self.terms())] };
         let known = ClaimKnown {
             policy: &policy,
             call: known.as_ref(),
             claimed,
             holder: None,
             scope: ScopeKnown::Open(Signer { scope_id: &self.scope_id, key: &self.key }),
+            twins: &[],
         };
         plan::claim(&place(now), &self.claim, &known)
     }
@@ -183,6 +181,8 @@ impl Rules {
             state,
             reason: String::new(),
             redacted: false,
+            by: String::new(),
+            corrects: None,
         };
         Ok(plan::resolve(&place(now), &resolution, Some(&self.known(call.clone())), true)?.call)
     }
@@ -231,6 +231,8 @@ impl Rules {
             labels: Labels::default(),
             trace: None,
             redacted: false,
+            twin_hash: None,
+            twin_scope: TwinScope::Run,
         };
         KnownCall { facts, call }
     }

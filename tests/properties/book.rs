@@ -3,19 +3,19 @@
 
 use recibo_core::call::{self, Attempt, Call};
 use recibo_core::decision::Moment;
-use recibo_core::effect::Policy;
-use recibo_core::event::{Body, Event, Outcome, ScopeOpened};
+use recibo_core::effect::{Policy, TwinScope};
+use recibo_core::event::{Body, Event, Outcome, Owner, Restarted, ScopeOpened};
 use recibo_core::id::{CallRef, Namespace, OperationKey, ScopeId};
 use recibo_core::lease::LeaseSecret;
 use recibo_core::plan::{
     self, Claim, ClaimKnown, ClaimedAs, Holder, KnownCall, OneShot, Place, Plan, RecordKnown,
-    Refusal, Report, ReportKnown, ScopeKnown, Signer,
+    Refusal, Renewal, Report, ReportKnown, ScopeKnown, Signer, TwinKnown,
 };
 use recibo_core::receipt::{IdempotencyKey, ScopeKey};
-use recibo_core::record::Record;
+use recibo_core::record::{CheckMark, Record, RecordEvents};
 use recibo_core::status::{CallState, ScopeEnd};
 use recibo_core::time::Time;
-use recibo_store::{ClaimAnswer, RecordAnswer, Twin};
+use recibo_store::{ClaimAnswer, RecordAnswer, RenewedAnswer};
 
 /// The whole ledger.
 pub struct Book {
@@ -25,6 +25,8 @@ pub struct Book {
     pub now: Time,
     /// Key windows opened up to here are over.
     pub void_until: Option<Time>,
+    /// When the ledger was last seen: ledger time of the newest durable write.
+    pub seen: Option<Time>,
     secret: LeaseSecret,
     live: Vec<LiveScope>,
 }
@@ -40,7 +42,8 @@ impl Book {
     /// Without events.
     pub fn new(now: Time, mut secret: [u8; 32]) -> Self {
         let secret = LeaseSecret::new(&mut secret);
-        Self { events: Vec::new(), now, void_until: None, secret, live: Vec::new() }
+        let (events, live) = Default::default();
+        Self { events, now, void_until: None, seen: None, secret, live }
     }
 
     /// The lease token of an attempt.
@@ -64,14 +67,26 @@ impl Book {
         call: &'a CallRef,
     ) -> impl Iterator<Item = &'a Event> {
         self.events.iter().filter(move |event| {
-            event.namespace == *namespace && event.body.call().is_some_and(|(of, _)| of == call)
+            is_of(event, namespace) && event.body.call().is_some_and(|(of, _)| of == call)
+        })
+    }
+
+    /// The events that make a call what it is: its own, and restarts.
+    fn making<'a>(
+        &'a self,
+        namespace: &'a Namespace,
+        call: &'a CallRef,
+    ) -> impl Iterator<Item = &'a Event> {
+        self.events.iter().filter(move |event| match event.body.call() {
+            Some((of, _)) => is_of(event, namespace) && of == call,
+            None => matches!(event.body, Body::Restarted(_)),
         })
     }
 
     /// A call with all its attempts.
     pub fn known(&self, namespace: &Namespace, call: &CallRef) -> Option<KnownCall> {
         let facts = self.story(namespace, call).find_map(|event| event.body.facts())?.clone();
-        let call = call::fold(self.story(namespace, call))?;
+        let call = call::fold(self.making(namespace, call))?;
         Some(KnownCall { facts, call })
     }
 
@@ -90,14 +105,27 @@ impl Book {
             .iter()
             .map(|mark| self.events[mark.seq as usize].body.clone())
             .collect();
-        let opening = (opening.at, &opening.body);
-        let key = key_of(namespace, call);
-        let settling = attempt.settled.map(|s| &self.events[s.seq as usize].body);
-        Record::build(key, tip.recorded_at, attempt, opening, &outcomes, settling, self.now)
+        let checks = self.story(namespace, call).filter_map(|event| match &event.body {
+            Body::StatusChecked(e) if e.attempt == number => Some(CheckMark {
+                answer: e.answer,
+                source: e.source.clone(),
+                at: event.at,
+                seq: event.seq,
+                counted: e.settles,
+            }),
+            _ => None,
+        });
+        let events = RecordEvents {
+            opening: (opening.at, &opening.body),
+            outcomes: &outcomes,
+            settling: attempt.settled.map(|s| &self.events[s.seq as usize].body),
+            checks: checks.collect(),
+        };
+        Record::build(key_of(namespace, call), tip.recorded_at, attempt, events, self.now)
     }
 
     fn policy(&self, namespace: &Namespace) -> Policy {
-        let of_namespace = self.events.iter().rev().filter(|event| event.namespace == *namespace);
+        let of_namespace = self.events.iter().rev().filter(|event| is_of(event, namespace));
         let mut policies = of_namespace.filter_map(|event| match &event.body {
             Body::PolicySet { policy } => Some(policy.clone()),
             _ => None,
@@ -106,15 +134,18 @@ impl Book {
     }
 
     pub(super) fn append(&mut self, namespace: &Namespace, body: Body) {
-        let nseq = self.events.iter().filter(|event| event.namespace == *namespace).count();
-        self.events.push(Event {
-            seq: self.events.len() as u64,
-            nseq: nseq as u64,
-            at: self.now,
-            namespace: namespace.clone(),
-            salt: [0; 16],
-            body,
-        });
+        let nseq = self.events.iter().filter(|event| is_of(event, namespace)).count() as u64;
+        self.append_owned(Some(Owner { namespace: namespace.clone(), nseq }), body);
+    }
+
+    fn append_owned(&mut self, owner: Option<Owner>, body: Body) {
+        let (seq, at) = (self.events.len() as u64, self.now);
+        self.events.push(Event { seq, at, owner, salt: [0; 16], body });
+    }
+
+    /// The ledger began on another boot.
+    pub(super) fn append_restart(&mut self, restarted: Restarted) {
+        self.append_owned(None, Body::Restarted(restarted));
     }
 
     pub(super) fn take(&mut self, namespace: &Namespace, call: &CallRef, plan: Plan) {
@@ -141,7 +172,7 @@ impl Book {
 
     /// Closes a scope; whether there is one.
     pub fn close_scope(&mut self, namespace: &Namespace, id: &ScopeId, end: ScopeEnd) -> bool {
-        let mut own = self.events.iter().filter(|event| event.namespace == *namespace);
+        let mut own = self.events.iter().filter(|event| is_of(event, namespace));
         let is_known =
             own.any(|event| matches!(&event.body, Body::ScopeOpened(e) if e.scope_id == *id));
         let live = self.live.len();
@@ -185,7 +216,7 @@ impl Book {
     fn scope(&self, namespace: &Namespace, id: &ScopeId) -> ScopeKnown<'_> {
         let is_opened = |event: &Event| {
             let is_it = matches!(&event.body, Body::ScopeOpened(e) if e.scope_id == *id);
-            event.namespace == *namespace && is_it
+            is_of(event, namespace) && is_it
         };
         match self.signer(namespace, id) {
             Some(signer) => ScopeKnown::Open(signer),
@@ -201,7 +232,7 @@ impl Book {
         key: Option<&OperationKey>,
     ) -> Option<Holder> {
         let holds = |event: &&Event| {
-            let facts = event.body.facts().filter(|_| event.namespace == *namespace);
+            let facts = event.body.facts().filter(|_| is_of(event, namespace));
             key.is_some() && facts.is_some_and(|facts| facts.operation_key.as_ref() == key)
         };
         let (holder, _) = self.events.iter().find(holds)?.body.call()?;
@@ -226,12 +257,15 @@ impl Book {
                 claimed,
                 holder: self.holder(namespace, target, claim.operation_key.as_ref()).as_ref(),
                 scope: self.scope(namespace, &claim.scope_id),
+                twins: &self.twins(namespace, claim, known.as_ref()),
             },
         )?;
-        let twin = self.twin(namespace, claim);
         self.take(namespace, target, decided.plan);
+        let after = self.known(namespace, target).map(|known| known.call.tip);
         let mut answer = ClaimAnswer {
             claimed: decided.answer,
+            terms: decided.terms,
+            key_window_ends_at: after.and_then(|tip| tip.key_window_end()),
             call: target.clone(),
             state: CallState::InFlight,
             idempotency_key: key_of(namespace, target),
@@ -239,7 +273,7 @@ impl Book {
             now: self.now,
             started_at: None,
             lease_token: None,
-            twin,
+            twin: decided.twin,
             record: None,
         };
         match &answer.claimed {
@@ -258,28 +292,62 @@ impl Book {
         Ok(answer)
     }
 
-    /// The newest other call of the run that does the same.
-    fn twin(&self, namespace: &Namespace, claim: &Claim) -> Option<Twin> {
+    /// Other calls that do the same, the newest first.
+    fn twins(
+        &self,
+        namespace: &Namespace,
+        claim: &Claim,
+        known: Option<&KnownCall>,
+    ) -> Vec<TwinKnown> {
+        let policy = self.policy(namespace);
+        let hash = known.map_or_else(
+            || claim.twins.hash.unwrap_or(claim.input_hash),
+            |known| *known.facts.twin_hash(),
+        );
+        let scope = known.map_or_else(
+            || policy.rule(&claim.tool).map(|rule| rule.twin_scope).unwrap_or_default(),
+            |known| known.facts.twin_scope,
+        );
         let mut others: Vec<&CallRef> = Vec::new();
-        for event in self.events.iter().filter(|event| event.namespace == *namespace) {
+        for event in self.events.iter().filter(|event| is_of(event, namespace)) {
             if let Some((call, _)) = event.body.call()
-                && call.run_id == claim.call.run_id
                 && *call != claim.call
                 && !others.contains(&call)
             {
                 others.push(call);
             }
         }
-        others.into_iter().rev().find_map(|call| {
-            let KnownCall { facts, call: Call { tip, .. } } = self.known(namespace, call)?;
-            let state = tip.state(self.now);
-            let counts = matches!(state, CallState::Ok | CallState::InFlight | CallState::Unknown);
-            let is_same = facts.tool == claim.tool && facts.input_hash == claim.input_hash;
-            (counts && is_same).then(|| Twin {
-                tool_call_id: call.tool_call_id.clone(),
-                attempt: tip.ok_attempt.unwrap_or(tip.newest.number),
-                state,
-            })
+        let same = others.into_iter().rev().filter_map(|call| {
+            let known = self.known(namespace, call)?;
+            let is_of_run = call.run_id == claim.call.run_id;
+            // A call of another run is found only if its own rule asked for that too.
+            let is_wide =
+                scope == TwinScope::Namespace && known.facts.twin_scope == TwinScope::Namespace;
+            let is_same = known.facts.tool == claim.tool && *known.facts.twin_hash() == hash;
+            (is_same && (is_of_run || is_wide))
+                .then(|| TwinKnown { call: call.clone(), tip: known.call.tip })
+        });
+        same.collect()
+    }
+
+    /// A renewal.
+    pub fn renew(
+        &mut self,
+        namespace: &Namespace,
+        renewal: &Renewal,
+        lease_token: &str,
+    ) -> Result<RenewedAnswer, Refusal> {
+        let target = &renewal.call;
+        let known = self.known(namespace, target);
+        let attempt = known.as_ref().and_then(|known| known.call.attempt(renewal.attempt));
+        let is_right = attempt.is_some_and(|attempt| attempt.lease.is_some())
+            && lease_token == self.token(namespace, target, renewal.attempt);
+        let renewed = plan::renew(&self.place(), renewal, known.as_ref(), is_right)?;
+        self.take(namespace, target, renewed.plan);
+        Ok(RenewedAnswer {
+            lease_token: lease_token.to_owned(),
+            lease_expires_at: renewed.lease_expires_at,
+            now: self.now,
         })
     }
 
@@ -344,6 +412,10 @@ impl Book {
         let record = Box::new(self.record_of(namespace, target, recording.attempt));
         Ok(RecordAnswer { record, replayed: recording.replayed })
     }
+}
+
+fn is_of(event: &Event, namespace: &Namespace) -> bool {
+    event.owner.as_ref().is_some_and(|owner| owner.namespace == *namespace)
 }
 
 fn key_of(namespace: &Namespace, call: &CallRef) -> IdempotencyKey {

@@ -59,7 +59,11 @@ impl Drive {
     pub fn step(&mut self, op: &Op) {
         let (before, events) = (self.head(), self.book.events.len());
         let scopes = self.scopes.len();
+        let is_marked = matches!(op, Op::Tick) && self.book.has_open_leases();
         let is_answered_only = self.answer(op);
+        if self.book.events.len() > events || is_marked {
+            self.book.seen = Some(self.book.now);
+        }
         self.compare();
         let appended = self.book.events.len() - events;
         if is_answered_only && self.scopes.len() == scopes {
@@ -97,6 +101,9 @@ impl Drive {
                     return self.record(&namespace, &shot);
                 }
             }
+            Op::Renew { call, back, lease_ms, token } => {
+                return self.renew(*call, *back, *lease_ms, *token);
+            }
             Op::Check { call, back, answer, age_ms } => {
                 let attempt = self.attempt(*call, *back);
                 let (namespace, call) = op::call(*call);
@@ -106,11 +113,11 @@ impl Drive {
                 let got = self.store.check(&namespace, check.clone()).wait();
                 return is_refused(got, self.book.check(&namespace, &check));
             }
-            Op::Resolve { call, state, etag } => {
-                let given = self.etag(*call, *etag);
+            Op::Resolve { call, state, etag, corrects } => {
+                let (given, corrects) = (self.etag(*call, *etag), self.corrected(*call, *corrects));
                 let (namespace, call) = op::call(*call);
-                let (reason, redacted) = ("reason".to_owned(), false);
-                let word = Resolution { call, state: *state, reason, redacted };
+                let (reason, redacted, by) = ("reason".to_owned(), false, "local".to_owned());
+                let word = Resolution { call, state: *state, reason, redacted, by, corrects };
                 let got = self.store.resolve(&namespace, word.clone(), given.clone()).wait();
                 return is_refused(got, self.book.resolve(&namespace, &word, &given));
             }
@@ -129,7 +136,8 @@ impl Drive {
                 self.wall_ms = self.wall_ms.saturating_sub(*ms);
                 self.clock.set_wall_ms(self.wall_ms);
             }
-            Op::Reopen { down_ms } => self.reopen(*down_ms),
+            Op::Reopen { down_ms } => self.reopen(*down_ms, false),
+            Op::Reboot { down_ms } => self.reopen(*down_ms, true),
         }
         false
     }
@@ -142,15 +150,23 @@ impl Drive {
 
     /// Ends the process, lets time pass, and starts it again. Then everything is read back, and
     /// the root is computed from the lines alone.
-    pub fn reopen(&mut self, down_ms: u64) {
+    pub fn reopen(&mut self, down_ms: u64, is_other_boot: bool) {
         self.store.close();
         self.clock.advance_ms(down_ms);
         self.wall_ms += down_ms;
+        if is_other_boot {
+            self.clock.reboot();
+        }
         // The store must be gone before its disk is opened again.
         let other = Disk::default();
         self.store = open(&other, &self.clock, &self.drawn);
         self.store = open(&self.disk, &self.clock, &self.drawn);
-        self.book.restart(Time::from_ms(self.wall_ms));
+        let wall = Time::from_ms(self.wall_ms);
+        if is_other_boot {
+            self.book.restart(wall);
+        } else {
+            self.book.start_again(down_ms, wall);
+        }
         self.compare();
         let snapshot = self.snapshot();
         let leaves: Vec<_> = (0..self.book.events.len())
@@ -208,9 +224,8 @@ impl Drive {
     }
 
     fn event(&self, snapshot: &Snapshot, seq: usize) -> Event {
-        let namespace = &self.book.events[seq].namespace;
-        let stored = snapshot.event(namespace, seq as u64).expect("it can be read");
-        let (event, leaf) = stored.unwrap_or_else(|| panic!("event {seq} is {namespace}'s"));
+        let stored = snapshot.event(seq as u64).expect("it can be read");
+        let (event, leaf) = stored.unwrap_or_else(|| panic!("there is an event {seq}"));
         assert_eq!(leaf, leaf_hash(line::render(&event).as_bytes()), "the leaf of its line");
         event
     }

@@ -40,6 +40,6 @@ proptest! {
         for op in &ops {
             drive.step(op);
         }
-        drive.reopen(0);
+        drive.reopen(0, false);
     }
 }

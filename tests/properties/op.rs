@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use proptest::sample::select;
-use recibo_core::effect::{Effect, Policy, Rule, Terms};
+use recibo_core::effect::{Effect, IsError, Policy, Rule, Terms, TwinScope};
 use recibo_core::id::{CallRef, Namespace, RunId, ToolCallId, ToolName};
 use recibo_core::status::{CheckAnswer, OutcomeStatus, ResolvedAs};
 
@@ -26,10 +26,12 @@ pub enum Op {
     Shot { call: usize, expected: Option<u32>, outcome: Told, age_ms: u64, said: Said },
     /// Records the last one-shot again.
     ShotAgain,
+    /// Renews a lease.
+    Renew { call: usize, back: u32, lease_ms: u64, token: Token },
     /// A status check.
     Check { call: usize, back: u32, answer: CheckAnswer, age_ms: u64 },
-    /// An operator's word.
-    Resolve { call: usize, state: ResolvedAs, etag: Etag },
+    /// An operator's word; one that corrects the newest one, or another event.
+    Resolve { call: usize, state: ResolvedAs, etag: Etag, corrects: Option<bool> },
     /// Sets one of the [`policies`] in the namespace of a call.
     SetPolicy { call: usize, policy: usize },
     /// The background job.
@@ -40,6 +42,8 @@ pub enum Op {
     WallBack { ms: u64 },
     /// The process ends and starts again after a while.
     Reopen { down_ms: u64 },
+    /// The machine boots anew.
+    Reboot { down_ms: u64 },
 }
 
 /// What a claim or a one-shot says of its call.
@@ -53,6 +57,21 @@ pub struct Said {
     pub key: Option<u8>,
     /// Whether the input is another than the call's.
     pub is_other_input: bool,
+    /// What it says of its twins.
+    pub twins: Twins,
+}
+
+/// What a claim says of its twins.
+#[derive(Clone, Copy, Debug)]
+pub struct Twins {
+    /// Whether it asks to be held back.
+    pub stop: bool,
+    /// For how long a twin counts.
+    pub window_ms: u64,
+    /// Which of the calls it knows the late success of.
+    pub knows: Option<usize>,
+    /// Whether it brings a twin hash, which makes all its inputs the same.
+    pub is_hashed: bool,
 }
 
 /// Which scope is named.
@@ -73,6 +92,8 @@ pub struct Told {
     pub status: OutcomeStatus,
     /// Its result or error class.
     pub text: u8,
+    /// Whether the service's answer was seen.
+    pub answered: bool,
 }
 
 /// Which lease token a report brings.
@@ -112,18 +133,24 @@ pub fn call(number: usize) -> (Namespace, CallRef) {
     (Namespace::parse(namespace).expect("a name"), call)
 }
 
-/// The tool of a call. The two calls of the first run are twins.
-pub fn tool(number: usize) -> ToolName {
-    ToolName::parse(if number == 2 { "mail" } else { "crm/put" }).expect("a name")
+/// The tool of all calls: the two of the first run are twins, and so is the call of the second
+/// run where the policy looks so far.
+pub fn tool() -> ToolName {
+    ToolName::parse("crm/put").expect("a name")
 }
 
 /// Policies to choose from.
 pub fn policies() -> Vec<Policy> {
-    let rule = |pattern: &str, effect, window, settle, max_attempts| Rule {
-        pattern: pattern.into(),
-        terms: Terms { effect, key_window_ms: window, settle_ms: settle, max_attempts },
+    let rule = |pattern: &str, effect, window, settle, max_attempts| {
+        let (key_window_ms, settle_ms) = (window, settle);
+        Rule::new(pattern, Terms { key_window_ms, settle_ms, max_attempts, ..Terms::of(effect) })
     };
     let one = |rules| Policy { rules };
+    let wide = |mut rule: Rule| {
+        rule.twin_scope = TwinScope::Namespace;
+        rule.terms.is_error = Some(IsError::NoEffect);
+        rule
+    };
     vec![
         one(vec![]),
         one(vec![rule("crm/*", Effect::Idempotent, None, None, Some(2))]),
@@ -134,6 +161,7 @@ pub fn policies() -> Vec<Policy> {
             rule("mail", Effect::Opaque, None, None, None),
             rule("*", Effect::ReadOnly, None, None, None),
         ]),
+        one(vec![wide(rule("*", Effect::Opaque, None, None, None))]),
     ]
 }
 
@@ -144,8 +172,12 @@ fn status() -> impl Strategy<Value = OutcomeStatus> {
 }
 
 fn told() -> impl Strategy<Value = Told> {
-    (status(), prop_oneof![5 => Just(0), 1 => Just(1)])
-        .prop_map(|(status, text)| Told { status, text })
+    (
+        status(),
+        prop_oneof![5 => Just(0), 1 => Just(1)],
+        prop_oneof![2 => Just(false), 1 => Just(true)],
+    )
+        .prop_map(|(status, text, answered)| Told { status, text, answered })
 }
 
 fn maybe<T: Clone + std::fmt::Debug + 'static>(
@@ -162,12 +194,23 @@ fn said() -> impl Strategy<Value = Said> {
     let is_other_input = prop_oneof![40 => Just(false), 1 => Just(true)];
     let effect = prop_oneof![9 => Just(None), 1 => select(&Effect::ALL[..]).prop_map(Some)];
     let key = prop_oneof![15 => Just(None), 1 => (0..3_u8).prop_map(Some)];
-    (scope(), effect, key, is_other_input).prop_map(|(scope, effect, key, is_other_input)| Said {
-        scope,
-        effect,
-        key,
-        is_other_input,
-    })
+    (scope(), effect, key, is_other_input, twins()).prop_map(
+        |(scope, effect, key, is_other_input, twins)| Said {
+            scope,
+            effect,
+            key,
+            is_other_input,
+            twins,
+        },
+    )
+}
+
+fn twins() -> impl Strategy<Value = Twins> {
+    let stop = prop_oneof![1 => Just(false), 1 => Just(true)];
+    let window_ms = select(vec![0_u64, 1_000, 5_000, 3_600_000]);
+    let is_hashed = prop_oneof![9 => Just(false), 1 => Just(true)];
+    (stop, window_ms, maybe(0..CALLS), is_hashed)
+        .prop_map(|(stop, window_ms, knows, is_hashed)| Twins { stop, window_ms, knows, is_hashed })
 }
 
 /// Times that lie around the lengths that are in use, and some that lie far beyond.
@@ -191,6 +234,11 @@ fn token() -> impl Strategy<Value = Token> {
 fn etag() -> impl Strategy<Value = Etag> {
     prop_oneof![6 => Just(Etag::Current), 1 => Just(Etag::Stale),
         1 => Just(Etag::OtherLease), 1 => Just(Etag::Star)]
+}
+
+/// Whether a resolution corrects one, and then whether the newest one.
+fn corrects() -> impl Strategy<Value = Option<bool>> {
+    prop_oneof![5 => Just(None), 4 => Just(Some(true)), 1 => Just(Some(false))]
 }
 
 /// Any operation.
@@ -219,15 +267,18 @@ pub fn op() -> impl Strategy<Value = Op> {
                 Op::Shot { call, expected, outcome, age_ms, said }
             }),
         1 => Just(Op::ShotAgain),
+        4 => (call(), back(), select(vec![1_000_u64, 2_000, 60_000]), token()).prop_map(
+            |(call, back, lease_ms, token)| Op::Renew { call, back, lease_ms, token }),
         8 => (call(), back(), answer(), age).prop_map(
             |(call, back, answer, age_ms)| Op::Check { call, back, answer, age_ms }),
-        5 => (call(), select(ResolvedAs::ALL), etag())
-            .prop_map(|(call, state, etag)| Op::Resolve { call, state, etag }),
+        7 => (call(), select(ResolvedAs::ALL), etag(), corrects()).prop_map(
+            |(call, state, etag, corrects)| Op::Resolve { call, state, etag, corrects }),
         1 => (call(), 0..policies().len())
             .prop_map(|(call, policy)| Op::SetPolicy { call, policy }),
         2 => Just(Op::Tick),
         10 => some_ms().prop_map(|ms| Op::Advance { ms }),
         1 => some_ms().prop_map(|ms| Op::WallBack { ms }),
         2 => some_ms().prop_map(|down_ms| Op::Reopen { down_ms }),
+        2 => some_ms().prop_map(|down_ms| Op::Reboot { down_ms }),
     ]
 }

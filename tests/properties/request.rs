@@ -3,11 +3,14 @@
 
 use std::fmt::Debug;
 
+use recibo_core::effect::StatedTerms;
 use recibo_core::event::{Outcome, ScopeOpened};
 use recibo_core::hash::{InputHash, OutputHash};
 use recibo_core::id::{ClaimId, ErrorClass, Labels, Namespace, OperationKey, ScopeId};
-use recibo_core::plan::{Claim, ClaimedAs, OneShot, Refusal, Report};
-use recibo_core::status::OutcomeStatus;
+use recibo_core::plan::{
+    Claim, ClaimedAs, Knows, OnTwin, OneShot, Refusal, Renewal, Report, TwinRule,
+};
+use recibo_core::status::{OutcomeStatus, Reason};
 use recibo_core::time::Time;
 use recibo_store::{WriteError, etag};
 
@@ -68,9 +71,9 @@ impl Drive {
             call,
             claim_id: ClaimId::parse(&format!("c{id}")).expect("an id"),
             scope_id,
-            tool: op::tool(number),
+            tool: op::tool(),
             input_hash: input(said),
-            effect: said.effect,
+            terms: StatedTerms::of(said.effect),
             lease_ms,
             attempt: self.expected(number, expected),
             operation_key: operation_key(said),
@@ -78,6 +81,7 @@ impl Drive {
             labels: Labels::default(),
             trace: None,
             redacted: false,
+            twins: twins(said),
         };
         let advice = self.snapshot().decision(&namespace, &claim.call).expect("it can be read");
         let got = self.store.claim(&namespace, claim.clone()).wait();
@@ -89,7 +93,10 @@ impl Drive {
                 false
             }
             Ok(ClaimedAs::Advice(decision)) => {
-                assert_eq!(*decision, advice.decision, "a claim is answered as was advised");
+                // What is advised never judges twins.
+                if !is_about_twins(decision.reason) {
+                    assert_eq!(*decision, advice.decision, "a claim is answered as was advised");
+                }
                 true
             }
         };
@@ -106,15 +113,7 @@ impl Drive {
         scope: Option<Scope>,
     ) -> bool {
         let (namespace, call) = op::call(number);
-        let lease_token = match token {
-            Token::Right => self.book.token(&namespace, &call, attempt),
-            Token::OfNext => self.book.token(&namespace, &call, attempt + 1),
-            Token::OfOtherCall => {
-                let (namespace, call) = op::call((number + 1) % CALLS);
-                self.book.token(&namespace, &call, attempt)
-            }
-            Token::Empty => String::new(),
-        };
+        let lease_token = self.lease_token(number, attempt, token);
         let report = Report { call, attempt, outcome: outcome(told) };
         let scope = scope.map(|scope| self.scope(&namespace, scope));
         let got = self
@@ -124,6 +123,41 @@ impl Drive {
         let expected = self.book.report(&namespace, &report, &lease_token, scope.as_ref());
         let replayed = expected.as_ref().is_ok_and(|answer| answer.replayed);
         is_refused(got, expected) || replayed
+    }
+
+    fn lease_token(&self, number: usize, attempt: u32, token: Token) -> String {
+        let (namespace, call) = op::call(number);
+        match token {
+            Token::Right => self.book.token(&namespace, &call, attempt),
+            Token::OfNext => self.book.token(&namespace, &call, attempt + 1),
+            Token::OfOtherCall => {
+                let (namespace, call) = op::call((number + 1) % CALLS);
+                self.book.token(&namespace, &call, attempt)
+            }
+            Token::Empty => String::new(),
+        }
+    }
+
+    pub(super) fn renew(&mut self, number: usize, back: u32, lease_ms: u64, token: Token) -> bool {
+        let attempt = self.attempt(number, back);
+        let (namespace, call) = op::call(number);
+        let lease_token = self.lease_token(number, attempt, token);
+        let renewal = Renewal { call, attempt, lease_ms };
+        let events = self.book.events.len();
+        let got = self.store.renew(&namespace, renewal.clone(), lease_token.clone()).wait();
+        let expected = self.book.renew(&namespace, &renewal, &lease_token);
+        is_refused(got, expected) || self.book.events.len() == events
+    }
+
+    /// The seq that a resolution corrects: that of the newest one, or of another event.
+    pub(super) fn corrected(&self, number: usize, newest: Option<bool>) -> Option<u64> {
+        let (namespace, call) = op::call(number);
+        let tip = self.book.known(&namespace, &call).map(|known| known.call.tip);
+        match newest {
+            None => None,
+            Some(true) => tip.and_then(|tip| tip.resolutions.newest_seq),
+            Some(false) => Some(tip.map_or(0, |tip| tip.first_seq)),
+        }
     }
 
     pub(super) fn shot(
@@ -140,15 +174,16 @@ impl Drive {
             call,
             attempt: self.expected(number, expected),
             scope_id,
-            tool: op::tool(number),
+            tool: op::tool(),
             input_hash: input(said),
-            effect: said.effect,
+            terms: StatedTerms::of(said.effect),
             operation_key: operation_key(said),
             message_id: None,
             labels: Labels::default(),
             trace: None,
             started_at: Time::from_ms(self.book.now.ms() - age_ms),
             outcome: outcome(told),
+            twin_hash: twin_hash(said),
         };
         (namespace, shot)
     }
@@ -197,7 +232,29 @@ fn outcome(told: &Told) -> Outcome {
         provider_ref: None,
         message_id: None,
         redacted: false,
+        answered: told.answered,
     }
+}
+
+fn is_about_twins(reason: Reason) -> bool {
+    matches!(reason, Reason::TwinUnknown | Reason::TwinInFlight | Reason::TwinOkLate)
+}
+
+fn twins(said: &Said) -> TwinRule {
+    let knows = said.twins.knows.map(|number| {
+        let (_, call) = op::call(number);
+        Knows { run_id: Some(call.run_id), tool_call_id: call.tool_call_id }
+    });
+    TwinRule {
+        on_twin: if said.twins.stop { OnTwin::Stop } else { OnTwin::Advise },
+        window_ms: said.twins.window_ms,
+        knows: knows.into_iter().collect(),
+        hash: twin_hash(said),
+    }
+}
+
+fn twin_hash(said: &Said) -> Option<InputHash> {
+    said.twins.is_hashed.then(|| InputHash::of_canonical("1"))
 }
 
 /// Compares two answers; whether they are refusals.

@@ -1,7 +1,7 @@
 //! The rest of the book: what settles calls from outside, what time does, what a restart does.
 
 use recibo_core::effect::Policy;
-use recibo_core::event::Body;
+use recibo_core::event::{Body, Restarted};
 use recibo_core::id::{CallRef, Namespace};
 use recibo_core::plan::{self, Check, Refusal, Resolution};
 use recibo_core::status::ScopeEnd;
@@ -57,24 +57,36 @@ impl Book {
         }
     }
 
-    /// A restart at a wall time: keys are gone, leases that lived at the last event get their
-    /// remaining time again, and a clock that is behind ends all key windows.
+    /// A start on the same boot, after so long: keys are gone, and time went on.
+    pub fn start_again(&mut self, down_ms: u64, wall: Time) {
+        self.forget_keys();
+        self.now = if self.seen.is_some() { self.now.plus_ms(down_ms) } else { wall };
+    }
+
+    /// A start on another boot at a wall time: keys are gone, leases that lived when the ledger
+    /// was last seen get the time that remained then, and a clock that is behind ends all key
+    /// windows.
     pub fn restart(&mut self, wall: Time) {
         self.forget_keys();
-        let Some(last) = self.events.last().map(|event| event.at) else {
+        let last_event_at = self.events.last().map(|event| event.at);
+        let Some(last_at) = last_event_at.max(self.seen) else {
             self.now = wall;
             return;
         };
-        self.now = wall.max(last);
-        if wall < last {
-            self.void_until = Some(last);
-        }
-        for (_, namespace, call) in self.open_leases() {
-            let known = self.known(&namespace, &call).expect("it has a lease");
-            if let Some(plan) = plan::extend(&self.place(), &call, &known, last) {
-                self.take(&namespace, &call, plan);
+        self.now = wall.max(last_at);
+        if let Some(last_event_at) = last_event_at {
+            let key_windows_void = wall < last_event_at;
+            if key_windows_void {
+                self.void_until = Some(last_at);
             }
+            self.append_restart(Restarted { last_at, key_windows_void });
+            self.seen = Some(self.now);
         }
+    }
+
+    /// Whether an attempt is open, its lease live or not.
+    pub fn has_open_leases(&self) -> bool {
+        !self.open_leases().is_empty()
     }
 
     /// Leases of attempts that are open, whether live or not, by their ends, and then by the
@@ -83,7 +95,8 @@ impl Book {
         let mut calls: Vec<(Namespace, CallRef)> = Vec::new();
         for event in &self.events {
             if let Some((call, _)) = event.body.call() {
-                let call = (event.namespace.clone(), call.clone());
+                let owner = event.owner.as_ref().expect("a call is of a namespace");
+                let call = (owner.namespace.clone(), call.clone());
                 if !calls.contains(&call) {
                     calls.push(call);
                 }
@@ -93,7 +106,7 @@ impl Book {
             .into_iter()
             .filter_map(|(namespace, call)| {
                 let newest = self.known(&namespace, &call)?.call.tip.newest;
-                let end = newest.lease_expires_at.filter(|_| newest.is_open())?;
+                let end = newest.lease_expires_at().filter(|_| newest.is_open())?;
                 Some((end, namespace, call))
             })
             .collect();

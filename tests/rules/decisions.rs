@@ -66,10 +66,10 @@ fn a_claim_decides_as_the_advice_says() {
 fn used_up_attempts_turn_proceed_into_stop() {
     for effect in Effect::ALL {
         let terms = Terms {
-            effect,
             key_window_ms: Some(1_000_000),
             settle_ms: Some(0),
             max_attempts: Some(2),
+            ..Terms::of(effect)
         };
         let mut ledger = Pure::new(terms);
         ledger.run("claim; retryable_error; claim; retryable_error");
@@ -82,10 +82,7 @@ fn used_up_attempts_turn_proceed_into_stop() {
 
 #[test]
 fn keyed_calls_stop_where_the_window_ends() {
-    let keyed = |window| {
-        let effect = Effect::Keyed;
-        Pure::new(Terms { effect, key_window_ms: window, settle_ms: None, max_attempts: None })
-    };
+    let keyed = |window| Pure::new(Terms { key_window_ms: window, ..Terms::of(Effect::Keyed) });
     // (window, script, what follows)
     let table = [
         (Some(5000), "claim; timeout; +4999", "unknown proceed retry_allowed"),

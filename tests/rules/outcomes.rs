@@ -327,12 +327,7 @@ fn status_checks_settle_only_when_they_can_know() {
 
 #[test]
 fn without_a_settle_time_not_executed_never_counts() {
-    let mut ledger = Pure::new(Terms {
-        effect: Effect::Queryable,
-        key_window_ms: None,
-        settle_ms: None,
-        max_attempts: None,
-    });
+    let mut ledger = Pure::new(Terms::of(Effect::Queryable));
     ledger.run("claim; timeout; +1000000000; check=not_executed");
     assert_eq!(ledger.summary(), "unknown check_status outcome_unknown");
 }

@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
+use recibo_core::effect::StatedTerms;
 use recibo_core::hash::InputHash;
 use recibo_core::id::{CallRef, ClaimId, Labels, RunId, ScopeId, ToolCallId, ToolName};
-use recibo_core::plan::Claim;
+use recibo_core::plan::{Claim, TwinRule};
 use recibo_core::status::CallState;
 use recibo_store::{Config, Entropy, ManualClock, Store, WriteError};
 use recibo_tests::service::{START_MS, namespace};
@@ -36,7 +37,7 @@ pub fn claim(name: &str, claim_id: &str, scope_id: &ScopeId) -> Claim {
         scope_id: scope_id.clone(),
         tool: ToolName::parse("t").expect("a name"),
         input_hash: InputHash::of_canonical("{}"),
-        effect: None,
+        terms: StatedTerms::default(),
         lease_ms: 60_000,
         attempt: None,
         operation_key: None,
@@ -44,6 +45,7 @@ pub fn claim(name: &str, claim_id: &str, scope_id: &ScopeId) -> Claim {
         labels: Labels::default(),
         trace: None,
         redacted: false,
+        twins: TwinRule::advise(),
     }
 }
 

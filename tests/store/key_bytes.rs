@@ -34,6 +34,7 @@ fn no_scope_key_reaches_the_disk() {
             provider_ref: None,
             message_id: None,
             redacted: false,
+            answered: false,
         };
         let report = Report { call: call(&name), attempt: 1, outcome };
         let token = answer.lease_token.expect("a token");

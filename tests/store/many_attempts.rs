@@ -24,6 +24,7 @@ fn outcome(status: OutcomeStatus) -> Outcome {
         provider_ref: None,
         message_id: None,
         redacted: false,
+        answered: false,
     }
 }
 

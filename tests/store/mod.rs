@@ -4,4 +4,5 @@ mod disk;
 mod failed_commits;
 mod key_bytes;
 mod many_attempts;
+mod restarts;
 mod twins;

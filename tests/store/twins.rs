@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use recibo_core::effect::Effect;
+use recibo_core::effect::{Effect, StatedTerms};
 use recibo_core::event::Outcome;
 use recibo_core::hash::{InputHash, OutputHash};
 use recibo_core::id::{CallRef, ClaimId, Labels, Namespace, RunId, ScopeId, ToolCallId, ToolName};
-use recibo_core::plan::{Claim, OneShot};
+use recibo_core::plan::{Claim, OneShot, TwinRule};
 use recibo_core::status::OutcomeStatus;
 use recibo_core::time::Time;
 use recibo_store::{Config, Store, SystemClock};
@@ -36,7 +36,7 @@ fn shot(n: u64, scope_id: &ScopeId) -> OneShot {
         scope_id: scope_id.clone(),
         tool: tool(),
         input_hash: InputHash::of_canonical(&n.to_string()),
-        effect: Some(Effect::Opaque),
+        terms: StatedTerms::of(Some(Effect::Opaque)),
         operation_key: None,
         message_id: None,
         labels: Labels::default(),
@@ -51,7 +51,9 @@ fn shot(n: u64, scope_id: &ScopeId) -> OneShot {
             provider_ref: None,
             message_id: None,
             redacted: false,
+            answered: false,
         },
+        twin_hash: None,
     }
 }
 
@@ -63,7 +65,7 @@ fn twin(store: &Store, namespace: &Namespace, scope_id: &ScopeId, id: &str, n: u
         scope_id: scope_id.clone(),
         tool: tool(),
         input_hash: InputHash::of_canonical(&n.to_string()),
-        effect: Some(Effect::Opaque),
+        terms: StatedTerms::of(Some(Effect::Opaque)),
         lease_ms: 60_000,
         attempt: None,
         operation_key: None,
@@ -71,9 +73,10 @@ fn twin(store: &Store, namespace: &Namespace, scope_id: &ScopeId, id: &str, n: u
         labels: Labels::default(),
         trace: None,
         redacted: false,
+        twins: TwinRule::advise(),
     };
     let answer = store.claim(namespace, claim).wait().expect("an answer");
-    answer.twin.map(|twin| twin.tool_call_id.to_string()).unwrap_or_default()
+    answer.twin.map(|twin| twin.call.tool_call_id.to_string()).unwrap_or_default()
 }
 
 #[test]

@@ -85,6 +85,8 @@ impl CallSpec {
             claim_id,
             tool: self.tool.clone(),
             effect: self.effect.map(Word),
+            key_window_ms: None,
+            settle_ms: None,
             input: None,
             input_hash: Some(self.input_hash.to_string()),
             lease_ms: Some(u64::try_from(self.lease.as_millis()).unwrap_or(u64::MAX)),
@@ -93,6 +95,10 @@ impl CallSpec {
             message_id: self.message_id.clone(),
             labels: (!self.labels.is_empty()).then(|| LabelPairs::from(&self.labels)),
             traceparent: self.traceparent.clone(),
+            twins: None,
+            twin_window_ms: None,
+            twin_hash: None,
+            knows: None,
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Once};
 use std::time::Duration;
 
-use recibo_api::answer::{DecisionAnswer, OutcomeAnswer, Twin};
+use recibo_api::answer::{Decided, DecisionAnswer, OutcomeAnswer, Terms, Twin};
 use recibo_api::request::{CheckRequest, ClaimRequest, ScopeRequest};
 use recibo_api::secrets::{SecretPolicy, refuse_claim};
 use recibo_api::{Code, Problem};
@@ -58,7 +58,8 @@ impl Embedded {
         call: &CallRef,
         request: ClaimRequest<'_>,
     ) -> Result<Claimed, LedgerError> {
-        let claim = request.parse(call.clone())?;
+        let policy = self.0.store.policy(&self.0.namespace);
+        let claim = request.parse(call.clone(), &policy)?;
         refuse_claim(&claim, SecretPolicy::Mask)?;
         Ok(claimed(self.0.store.claim(&self.0.namespace, claim).await?))
     }
@@ -98,7 +99,7 @@ impl Embedded {
         let check = check.parse(call.clone(), attempt)?;
         let Inner { store, namespace, .. } = &*self.0;
         let checked = store.check(namespace, check).await?;
-        let decision = store.snapshot()?.decision(namespace, call)?.decision;
+        let decision = store.settled().await?.decision(namespace, call)?.decision;
         Ok(Checked {
             state: decision.state,
             decision: decision.kind,
@@ -133,7 +134,6 @@ impl Embedded {
 }
 
 fn claimed(answer: store::ClaimAnswer) -> Claimed {
-    let twin = answer.twin.map(twin);
     match answer.claimed {
         ClaimedAs::Granted { attempt, lease_expires_at, replayed, .. } => {
             Claimed::Granted(Granted {
@@ -142,26 +142,34 @@ fn claimed(answer: store::ClaimAnswer) -> Claimed {
                 lease_ms: lease_expires_at.ms_since(answer.now),
                 idempotency_key: answer.idempotency_key.to_string(),
                 replayed,
-                twin,
+                twin: answer.twin.as_ref().map(Twin::from_core),
             })
         }
-        ClaimedAs::Advice(decision) => Claimed::Advice(Box::new(DecisionAnswer::from_core(
-            &answer.call,
-            &answer.idempotency_key,
-            &decision,
-            answer.record.as_deref(),
-            Some(&answer.input_hash),
-            twin,
-        ))),
+        ClaimedAs::Advice(decision) => {
+            let terms = Terms::from_core(&answer.terms, answer.key_window_ends_at);
+            Claimed::Advice(Box::new(DecisionAnswer::from_core(&Decided {
+                call: &answer.call,
+                key: &answer.idempotency_key,
+                decision: &decision,
+                terms: Some((answer.terms.effect, terms)),
+                record: answer.record.as_deref(),
+                input_hash: Some(&answer.input_hash),
+                twin: answer.twin.as_ref(),
+            })))
+        }
     }
 }
 
 fn advice(call: &CallRef, view: DecisionView) -> DecisionAnswer {
-    let twin = view.twin.map(twin);
-    let (key, record) = (&view.idempotency_key, view.record.as_deref());
-    DecisionAnswer::from_core(call, key, &view.decision, record, None, twin)
-}
-
-fn twin(twin: store::Twin) -> Twin {
-    Twin::from_core(&twin.tool_call_id, twin.attempt, twin.state)
+    DecisionAnswer::from_core(&Decided {
+        call,
+        key: &view.idempotency_key,
+        decision: &view.decision,
+        terms: view
+            .terms
+            .map(|terms| (terms.effect, Terms::from_core(&terms, view.key_window_ends_at))),
+        record: view.record.as_deref(),
+        input_hash: None,
+        twin: view.twin.as_ref(),
+    })
 }

@@ -105,6 +105,7 @@ impl Said {
             provider_ref: outcome.provider_ref.clone(),
             message_id: outcome.message_id.clone(),
             scope_id: self.scope_id.clone(),
+            answered: None,
         }
     }
 }

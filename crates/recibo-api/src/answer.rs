@@ -1,6 +1,6 @@
 //! What answers look like: member order, names and nulls are the contract's. Each type is
 //! made from values of the core, and can be read back by clients, which ignore members that
-//! they do not know.
+//! they do not know and do without members that an older service does not write.
 
 mod call;
 mod decision;
@@ -9,12 +9,17 @@ mod record;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use call::{BatchAnswer, BatchResult, ByState, Call, CallAnswer, Page, RunSummary};
-pub use decision::{ClaimAnswer, DecisionAnswer, Granted, Lease, Twin};
+pub use call::{
+    BatchAnswer, BatchResult, ByState, Call, CallAnswer, Page, ResolutionEntry, RunSummary, Terms,
+};
+pub use decision::{ClaimAnswer, Decided, DecisionAnswer, Granted, Lease, RenewalAnswer, Twin};
 pub use manage::{
     ApiKeyCreated, ApiKeyEntry, ApiKeyList, Bounds, ConfigAnswer, Limits, ScopeAnswer, ScopeState,
 };
-pub use record::{OutcomeAnswer, OutcomeEntry, Record, RecordSeq, Swept};
+pub use record::{
+    CheckEntry, NoTokenReason, NoTokenReasonWord, OutcomeAnswer, OutcomeEntry, Record, RecordSeq,
+    Swept,
+};
 
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;

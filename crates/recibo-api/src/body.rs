@@ -79,12 +79,25 @@ fn describe(place: &str, error: &serde_json::Error) -> String {
         let expected =
             message.rsplit_once(", expected ").map_or("a value of the contract", |m| m.1);
         match (message.starts_with("unknown field `"), place) {
-            (true, _) => format!("unknown member, expected {expected}"),
+            (true, _) => match misspelt(message) {
+                Some(name) => format!("unknown member `{name}`, expected {expected}"),
+                None => format!("unknown member, expected {expected}"),
+            },
             (false, "") => format!("expected {}", plain(expected)),
             (false, place) => format!("`{place}`: expected {}", plain(expected)),
         }
     };
     format!("{what}{position}")
+}
+
+/// The name of an unknown member, where it looks like a name that was meant for the contract.
+/// Others may be data.
+fn misspelt(message: &str) -> Option<&str> {
+    const LEN_MAX: usize = 32;
+    let (name, _) = message.strip_prefix("unknown field `")?.split_once('`')?;
+    let is_name = (1..=LEN_MAX).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+    is_name.then_some(name)
 }
 
 /// Names of Rust types in the words of JSON.

@@ -77,6 +77,11 @@ pub(crate) fn within(name: &str, value: u64, min: u64, max: u64) -> Result<u64, 
     }
 }
 
+/// A duration in milliseconds, if one is named.
+pub(crate) fn number(name: &str, value: Option<u64>) -> Result<Option<u64>, Problem> {
+    value.map(|value| within(name, value, 0, limits::NUMBER_MAX)).transpose()
+}
+
 /// The number of an attempt, if one is named.
 pub(crate) fn attempt(value: Option<u32>) -> Result<Option<u32>, Problem> {
     match value {
@@ -147,11 +152,11 @@ fn both(one: &str, other: &str) -> Problem {
     Problem::invalid(format!("{one} and {other} exclude each other"))
 }
 
-fn bad_hash(name: &str) -> Problem {
+pub(crate) fn bad_hash(name: &str) -> Problem {
     Problem::invalid(format!("{name} must be sha256: and 64 lower case hex digits"))
 }
 
-fn inside(name: &str, error: JsonError) -> Problem {
+pub(crate) fn inside(name: &str, error: JsonError) -> Problem {
     Problem::new(error.kind.into(), format!("in {name}, counted from its beginning: {error}"))
 }
 
@@ -186,8 +191,10 @@ impl Mask {
     /// limits is worth a scan.
     pub(crate) fn labels(&mut self, pairs: Option<LabelPairs>) -> Result<Labels, Problem> {
         let labels = Labels::parse(pairs.map(|pairs| pairs.0).unwrap_or_default())?;
-        let scans: Vec<_> =
-            labels.iter().map(|(name, value)| (secret::mask(name), secret::mask(value))).collect();
+        let scans: Vec<_> = labels
+            .iter()
+            .map(|(name, value)| (secret::mask(name), secret::mask_member(name, value)))
+            .collect();
         if !scans.iter().any(|(name, value)| name.redacted() || value.redacted()) {
             return Ok(labels);
         }

@@ -73,6 +73,7 @@ codes! {
     OperationKeyTaken = "operation_key_taken", 409, "Another call holds the operation key";
     ScopeGone = "scope_gone", 409, "The scope is closed or its key is gone";
     LeaseLive = "lease_live", 409, "A lease is live";
+    LeaseOver = "lease_over", 409, "The lease is over";
     NothingToResolve = "nothing_to_resolve", 409, "The call needs no resolution";
     LastAdminKey = "last_admin_key", 409, "It is the last admin key";
     VersionMismatch = "version_mismatch", 412, "The call has changed since it was read";
@@ -82,7 +83,9 @@ codes! {
     EffectMismatch = "effect_mismatch", 422, "The call is known with another effect";
     EffectWeakerThanPolicy = "effect_weaker_than_policy", 422, "The effect is weaker than the policy's";
     OperationKeyMismatch = "operation_key_mismatch", 422, "The call is known with another operation key";
+    PolicyInvalid = "policy_invalid", 422, "The policy makes no sense";
     SecretDetected = "secret_detected", 422, "A credential stands where it would be stored";
+    ScopeLimit = "scope_limit", 429, "Too many scopes of the namespace live";
     Internal = "internal", 500, "The service failed";
     Overloaded = "overloaded", 503, "The service is overloaded";
     LedgerStopped = "ledger_stopped", 503, "The ledger takes no writes";
@@ -96,7 +99,10 @@ impl Code {
 
     /// Whether the same request may fare better in a moment.
     pub fn is_passing(self) -> bool {
-        matches!(self, Self::Overloaded | Self::LedgerStopped | Self::BodyTimeout)
+        matches!(
+            self,
+            Self::Overloaded | Self::LedgerStopped | Self::ScopeLimit | Self::BodyTimeout
+        )
     }
 
     /// The URI of the code: `urn:recibo:problem:<code>`.

@@ -7,13 +7,17 @@ mod claim;
 mod manage;
 mod one_shot;
 mod outcome;
+mod renewal;
 mod settle;
 #[cfg(test)]
 mod tests;
+mod twins;
 
 pub use crate::member::LabelPairs;
 pub use claim::ClaimRequest;
 pub use manage::{ApiKeyParams, ApiKeyRequest, ScopeParams, ScopeRequest};
 pub use one_shot::{BatchRequest, OneShotRequest};
 pub use outcome::{OutcomeParams, OutcomeRequest};
+pub use renewal::{RenewalParams, RenewalRequest};
 pub use settle::{CheckRequest, ResolutionRequest};
+pub use twins::OnTwinWord;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
-use recibo_core::effect::Effect;
+use recibo_core::effect::{Effect, IsError, TwinScope};
 use recibo_core::status::{
     AttemptStatus, CallState, CheckAnswer, DecisionKind, OutcomeStatus, Reason, ResolvedAs,
     SettledBy,
@@ -53,10 +53,14 @@ words! {
     Effect, EffectWord = &Effect::ALL;
     OutcomeStatus, OutcomeStatusWord = OutcomeStatus::ALL;
     AttemptStatus, AttemptStatusWord = AttemptStatus::ALL;
-    CallState, CallStateWord = CallState::ALL;
+    IsError, IsErrorWord = IsError::ALL;
+    TwinScope, TwinScopeWord = TwinScope::ALL;
+    // Callers take a state that they do not know for `unknown`.
+    CallState, CallStateWord = CallState::ALL, unknown is Unknown;
     // Callers treat a decision that they do not know as `stop`.
     DecisionKind, DecisionKindWord = DecisionKind::ALL, unknown is Stop;
-    Reason, ReasonWord = Reason::ALL;
+    // A reason is for people and logs.
+    Reason, ReasonWord = Reason::ALL, unknown is OutcomeUnknown;
     CheckAnswer, CheckAnswerWord = CheckAnswer::ALL;
     ResolvedAs, ResolvedAsWord = ResolvedAs::ALL;
     SettledBy, SettledByWord = SettledBy::ALL;

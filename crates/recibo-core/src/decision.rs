@@ -48,7 +48,7 @@ pub fn decide(call: Option<(&Tip, &Terms)>, moment: &Moment) -> Decision {
         _ => (kind, reason),
     };
     let retry_after_ms = match kind {
-        DecisionKind::Wait => tip.newest.lease_expires_at.map(|end| end.ms_since(moment.now)),
+        DecisionKind::Wait => tip.newest.lease_expires_at().map(|end| end.ms_since(moment.now)),
         DecisionKind::CheckStatus => Some(settle_left_ms(tip, terms, moment.now)),
         DecisionKind::Proceed | DecisionKind::Reuse | DecisionKind::Stop => None,
     };
@@ -65,7 +65,7 @@ fn by_state(state: CallState, tip: &Tip, terms: &Terms, moment: &Moment) -> (Dec
         CallState::Retryable => (DecisionKind::Proceed, Reason::RetryAllowed),
         CallState::Unknown => match terms.effect {
             Effect::ReadOnly | Effect::Idempotent => (DecisionKind::Proceed, Reason::RetryAllowed),
-            Effect::Keyed if is_inside_key_window(tip, terms, moment) => {
+            Effect::Keyed if is_inside_key_window(tip, moment) => {
                 (DecisionKind::Proceed, Reason::RetryAllowed)
             }
             Effect::Keyed => (DecisionKind::Stop, Reason::KeyWindowOver),
@@ -75,16 +75,9 @@ fn by_state(state: CallState, tip: &Tip, terms: &Terms, moment: &Moment) -> (Dec
     }
 }
 
-fn is_inside_key_window(tip: &Tip, terms: &Terms, moment: &Moment) -> bool {
+fn is_inside_key_window(tip: &Tip, moment: &Moment) -> bool {
     let void = moment.key_windows_void_until.is_some_and(|until| tip.key_window_from <= until);
-    !void && key_window_end(tip, terms).is_some_and(|end| moment.now < end)
-}
-
-/// Where the key window of a keyed call ends; `None` without a window.
-pub fn key_window_end(tip: &Tip, terms: &Terms) -> Option<Time> {
-    (terms.effect == Effect::Keyed)
-        .then_some(terms.key_window_ms?)
-        .map(|window_ms| tip.key_window_from.plus_ms(window_ms))
+    !void && tip.key_window_end().is_some_and(|end| moment.now < end)
 }
 
 /// How long until the outside service's answer about the newest attempt is final.

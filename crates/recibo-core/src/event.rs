@@ -1,6 +1,6 @@
 //! The facts that the ledger appends. Everything it answers is folded from these.
 
-use crate::effect::{Policy, Terms};
+use crate::effect::{Policy, Terms, TwinScope};
 use crate::hash::{InputHash, OutputHash};
 use crate::id::{
     CallRef, ClaimId, ErrorClass, Labels, MessageId, Namespace, OperationKey, ScopeId, ToolName,
@@ -15,16 +15,23 @@ use crate::time::Time;
 pub struct Event {
     /// Place in the ledger, from 0 without gaps; also the leaf index.
     pub seq: u64,
-    /// Place among the events of its namespace, from 0 without gaps.
-    pub nseq: u64,
     /// Ledger time.
     pub at: Time,
-    /// Whose event it is.
-    pub namespace: Namespace,
+    /// Whose event it is; `None` for an event of the whole ledger.
+    pub owner: Option<Owner>,
     /// Makes a leaf hash say nothing about its line once the line is deleted.
     pub salt: [u8; 16],
     /// What happened.
     pub body: Body,
+}
+
+/// Whose an event is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// The namespace.
+    pub namespace: Namespace,
+    /// Place among the events of the namespace, from 0 without gaps.
+    pub nseq: u64,
 }
 
 /// What happened.
@@ -52,7 +59,8 @@ pub enum Body {
         /// The attempt.
         attempt: u32,
     },
-    /// A lease that lived at the last event before a restart got its remaining time again.
+    /// A lease got another end: its holder renewed it. Lines of version 1 hold this also for
+    /// leases that lived over a restart.
     LeaseExtended {
         /// The call.
         call: CallRef,
@@ -64,21 +72,43 @@ pub enum Body {
     /// The outside service was asked what happened.
     StatusChecked(StatusChecked),
     /// An operator said what happened.
-    Resolved {
-        /// The call.
-        call: CallRef,
-        /// The operator's word.
-        state: ResolvedAs,
-        /// In the operator's words, masked.
-        reason: String,
-        /// Whether something in the reason was masked.
-        redacted: bool,
-    },
+    Resolved(Resolved),
     /// The effect policy of the namespace was replaced.
     PolicySet {
         /// The new policy.
         policy: Policy,
     },
+    /// The ledger began on another boot of the machine. Of the whole ledger: it is about every
+    /// lease that lived.
+    Restarted(Restarted),
+}
+
+/// An operator said what happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resolved {
+    /// The call.
+    pub call: CallRef,
+    /// The operator's word.
+    pub state: ResolvedAs,
+    /// In the operator's words, masked.
+    pub reason: String,
+    /// Whether something in the reason was masked.
+    pub redacted: bool,
+    /// Id of the API key that said so; `None` in lines of version 1, which did not keep it.
+    pub by: Option<String>,
+    /// The resolution that this one corrects.
+    pub corrects: Option<u64>,
+}
+
+/// The ledger began on another boot of the machine. Leases that lived at `last_at` have the time
+/// that remained then, counted from this event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Restarted {
+    /// Ledger time of the last event or clock mark before.
+    pub last_at: Time,
+    /// Whether the wall clock lay behind the last event, so that key windows opened before
+    /// count as over.
+    pub key_windows_void: bool,
 }
 
 /// A signing key was made.
@@ -111,6 +141,17 @@ pub struct Facts {
     pub trace: Option<Trace>,
     /// Whether something in the labels was masked.
     pub redacted: bool,
+    /// What two calls share that do the same, where it is not the input hash.
+    pub twin_hash: Option<InputHash>,
+    /// Where twins of this call are looked for.
+    pub twin_scope: TwinScope,
+}
+
+impl Facts {
+    /// What two calls of a tool share that do the same.
+    pub fn twin_hash(&self) -> &InputHash {
+        self.twin_hash.as_ref().unwrap_or(&self.input_hash)
+    }
 }
 
 /// An attempt was granted.
@@ -149,6 +190,8 @@ pub struct Outcome {
     pub message_id: Option<String>,
     /// Whether something here was masked.
     pub redacted: bool,
+    /// Whether the caller saw the service's answer, though it does not say what took effect.
+    pub answered: bool,
 }
 
 impl Outcome {
@@ -236,8 +279,11 @@ impl Body {
                 Some((call, *attempt))
             }
             Self::StatusChecked(e) => Some((&e.call, e.attempt)),
-            Self::Resolved { call, .. } => Some((call, 0)),
-            Self::ScopeOpened(_) | Self::ScopeClosed { .. } | Self::PolicySet { .. } => None,
+            Self::Resolved(e) => Some((&e.call, 0)),
+            Self::ScopeOpened(_)
+            | Self::ScopeClosed { .. }
+            | Self::PolicySet { .. }
+            | Self::Restarted(_) => None,
         }
     }
 
@@ -279,8 +325,9 @@ impl Body {
             Self::LeaseExpired { .. } => "lease_expired",
             Self::LeaseExtended { .. } => "lease_extended",
             Self::StatusChecked(_) => "status_checked",
-            Self::Resolved { .. } => "resolved",
+            Self::Resolved(_) => "resolved",
             Self::PolicySet { .. } => "policy_set",
+            Self::Restarted(_) => "restarted",
         }
     }
 }

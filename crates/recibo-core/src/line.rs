@@ -1,12 +1,13 @@
 //! The canonical line of an event: what is hashed into the log, and what an export writes.
 //!
 //! Lines are rendered again from stored events, so a version once released is frozen: golden
-//! files hold every event type, and a change of any byte needs a new version. Members that do
-//! not apply are left out. The schema for readers is `api/events.md`.
+//! files hold every event type, and a change of any byte needs a new version. A line has the
+//! lowest version that knows all its members. Members that do not apply are left out. The schema
+//! for readers is `api/events.md`.
 
 use std::fmt::Write as _;
 
-use crate::effect::{Policy, Terms};
+use crate::effect::{IsError, Policy, Rule, Terms, TwinScope};
 use crate::event::{Body, Event, Facts, Outcome};
 use crate::hash::push_hex;
 use crate::id::{CallRef, Labels, Trace};
@@ -14,19 +15,17 @@ use crate::json::write_string;
 use crate::receipt::Token;
 use crate::time::Time;
 
-/// Version of the lines that this module writes.
-pub const LINE_VERSION: u64 = 1;
+/// The newest version of the lines that this module writes.
+pub const LINE_VERSION: u64 = 2;
 
 /// What an event is beside what happened.
 pub struct Header<'a> {
     /// Place in the ledger.
     pub seq: u64,
-    /// Place among the events of its namespace.
-    pub nseq: u64,
     /// Ledger time.
     pub at: Time,
-    /// Whose event it is.
-    pub namespace: &'a str,
+    /// Whose event it is, and its place among the events of that namespace.
+    pub owner: Option<(&'a str, u64)>,
     /// Random bytes.
     pub salt: &'a [u8; 16],
 }
@@ -35,9 +34,8 @@ pub struct Header<'a> {
 pub fn render(event: &Event) -> String {
     let header = Header {
         seq: event.seq,
-        nseq: event.nseq,
         at: event.at,
-        namespace: event.namespace.as_str(),
+        owner: event.owner.as_ref().map(|owner| (owner.namespace.as_str(), owner.nseq)),
         salt: &event.salt,
     };
     let mut out = String::with_capacity(768);
@@ -49,15 +47,15 @@ pub fn render(event: &Event) -> String {
 pub fn render_to(out: &mut String, header: &Header<'_>, body: &Body) {
     let mut line = Line {
         at: Some(header.at),
-        namespace: Some(header.namespace),
-        nseq: Some(header.nseq),
+        namespace: header.owner.map(|(namespace, _)| namespace),
+        nseq: header.owner.map(|(_, nseq)| nseq),
         salt: Some(header.salt),
         seq: Some(header.seq),
         kind: Some(body.type_name()),
-        v: Some(LINE_VERSION),
         ..Line::default()
     };
     line.body(body);
+    line.v = Some(line.version());
     line.write(&mut Object::begin(out));
 }
 
@@ -67,18 +65,24 @@ pub fn render_to(out: &mut String, header: &Header<'_>, body: &Body) {
 struct Line<'a> {
     age_ms: Option<u64>,
     answer: Option<&'a str>,
+    answered: bool,
     at: Option<Time>,
     attempt: Option<u64>,
+    by: Option<&'a str>,
     claim_id: Option<&'a str>,
+    corrects: Option<u64>,
     duration_ms: Option<u64>,
     effect: Option<&'a str>,
     end: Option<&'a str>,
     error_class: Option<&'a str>,
     expires_at: Option<Time>,
     input_hash: Option<&'a [u8; 32]>,
+    is_error: Option<&'a str>,
     key_window_ms: Option<u64>,
+    key_windows_void: bool,
     label: Option<&'a str>,
     labels: Option<&'a Labels>,
+    last_at: Option<Time>,
     late: bool,
     lease_expires_at: Option<Time>,
     max_attempts: Option<u64>,
@@ -108,12 +112,27 @@ struct Line<'a> {
     token: Option<&'a Token>,
     tool: Option<&'a str>,
     tool_call_id: Option<&'a str>,
+    twin_hash: Option<&'a [u8; 32]>,
+    twin_scope: Option<&'a str>,
     /// `type`.
     kind: Option<&'a str>,
     v: Option<u64>,
 }
 
 impl<'a> Line<'a> {
+    /// The lowest version that knows all members of the line.
+    fn version(&self) -> u64 {
+        let is_second = self.answered
+            || self.by.is_some()
+            || self.corrects.is_some()
+            || self.is_error.is_some()
+            || self.last_at.is_some()
+            || self.twin_hash.is_some()
+            || self.twin_scope.is_some()
+            || self.policy.is_some_and(|policy| policy.rules.iter().any(has_second_members));
+        if is_second { LINE_VERSION } else { 1 }
+    }
+
     fn body(&mut self, body: &'a Body) {
         match body {
             Body::ScopeOpened(e) => {
@@ -163,13 +182,19 @@ impl<'a> Line<'a> {
                 self.settles = e.settles;
                 self.redacted = e.redacted;
             }
-            Body::Resolved { call, state, reason, redacted } => {
-                self.call(call);
-                self.state = Some(state.as_str());
-                self.reason = Some(reason);
-                self.redacted = *redacted;
+            Body::Resolved(e) => {
+                self.call(&e.call);
+                self.state = Some(e.state.as_str());
+                self.reason = Some(&e.reason);
+                self.redacted = e.redacted;
+                self.by = e.by.as_deref();
+                self.corrects = e.corrects;
             }
             Body::PolicySet { policy } => self.policy = Some(policy),
+            Body::Restarted(e) => {
+                self.last_at = Some(e.last_at);
+                self.key_windows_void = e.key_windows_void;
+            }
         }
     }
 
@@ -192,6 +217,8 @@ impl<'a> Line<'a> {
         self.labels = Some(&facts.labels).filter(|labels| !labels.is_empty());
         self.trace = facts.trace.as_ref();
         self.redacted |= facts.redacted;
+        self.twin_hash = facts.twin_hash.as_ref().map(|hash| hash.as_bytes());
+        self.twin_scope = (facts.twin_scope != TwinScope::Run).then_some(facts.twin_scope.as_str());
     }
 
     fn terms(&mut self, terms: &Terms) {
@@ -199,6 +226,7 @@ impl<'a> Line<'a> {
         self.key_window_ms = terms.key_window_ms;
         self.settle_ms = terms.settle_ms;
         self.max_attempts = terms.max_attempts.map(u64::from);
+        self.is_error = terms.is_error.map(IsError::as_str);
     }
 
     /// A one-shot's outcome comes after its facts, and may bring the message id.
@@ -211,24 +239,31 @@ impl<'a> Line<'a> {
         self.provider_ref = outcome.provider_ref.as_deref();
         self.message_id = outcome.message_id.as_deref().or(self.message_id);
         self.redacted |= outcome.redacted;
+        self.answered = outcome.answered;
     }
 
     /// The order of these statements is the order in the line.
     fn write(&self, object: &mut Object<'_>) {
         object.number("age_ms", self.age_ms);
         object.str("answer", self.answer);
+        object.flag("answered", self.answered);
         object.time("at", self.at);
         object.number("attempt", self.attempt);
+        object.str("by", self.by);
         object.str("claim_id", self.claim_id);
+        object.number("corrects", self.corrects);
         object.number("duration_ms", self.duration_ms);
         object.str("effect", self.effect);
         object.str("end", self.end);
         object.str("error_class", self.error_class);
         object.time("expires_at", self.expires_at);
         object.hash("input_hash", self.input_hash);
+        object.str("is_error", self.is_error);
         object.number("key_window_ms", self.key_window_ms);
+        object.flag("key_windows_void", self.key_windows_void);
         object.str("label", self.label);
         object.with("labels", self.labels, push_labels);
+        object.time("last_at", self.last_at);
         object.flag("late", self.late);
         object.time("lease_expires_at", self.lease_expires_at);
         object.number("max_attempts", self.max_attempts);
@@ -261,6 +296,8 @@ impl<'a> Line<'a> {
         object.str("tool", self.tool);
         object.str("tool_call_id", self.tool_call_id);
         object.hex("trace_id", self.trace.map(|trace| &trace.trace_id[..]));
+        object.hash("twin_hash", self.twin_hash);
+        object.str("twin_scope", self.twin_scope);
         object.str("type", self.kind);
         object.number("v", self.v);
         object.end();
@@ -280,6 +317,11 @@ fn push_labels(out: &mut String, labels: &Labels) {
     out.push('}');
 }
 
+/// Whether a rule says what lines of version 1 have no members for.
+fn has_second_members(rule: &Rule) -> bool {
+    rule.terms.is_error.is_some() || !rule.twin_by.is_empty() || rule.twin_scope != TwinScope::Run
+}
+
 /// A policy as canonical JSON, in the form of the API.
 pub fn policy_json(policy: &Policy) -> String {
     let mut out = String::new();
@@ -295,13 +337,29 @@ fn push_policy(out: &mut String, policy: &Policy) {
         }
         let mut object = Object::begin(out);
         object.str("effect", Some(rule.terms.effect.as_str()));
+        object.str("is_error", rule.terms.is_error.map(IsError::as_str));
         object.number_or_null("key_window_ms", rule.terms.key_window_ms);
         object.str("match", Some(&rule.pattern));
         object.number_or_null("max_attempts", rule.terms.max_attempts.map(u64::from));
         object.number_or_null("settle_ms", rule.terms.settle_ms);
+        let names = Some(rule.twin_by.as_slice()).filter(|names| !names.is_empty());
+        object.with("twin_by", names, push_names);
+        let is_wide = rule.twin_scope != TwinScope::Run;
+        object.str("twin_scope", is_wide.then_some(rule.twin_scope.as_str()));
         object.end();
     }
     out.push_str("]}");
+}
+
+fn push_names(out: &mut String, names: &[String]) {
+    out.push('[');
+    for (index, name) in names.iter().enumerate() {
+        if index > 0 {
+            out.push(',');
+        }
+        write_string(out, name);
+    }
+    out.push(']');
 }
 
 /// Writes the members of one object; what is absent is left out.

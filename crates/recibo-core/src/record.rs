@@ -6,7 +6,7 @@ use crate::event::{Body, Facts, Outcome};
 use crate::hash::{InputHash, OutputHash};
 use crate::id::{CallRef, Labels, OperationKey, ScopeId, ToolName, Trace};
 use crate::receipt::{IdempotencyKey, Token};
-use crate::status::{AttemptStatus, SettledBy};
+use crate::status::{AttemptStatus, CheckAnswer, SettledBy};
 use crate::time::Time;
 
 /// What the ledger knows of one attempt.
@@ -68,27 +68,53 @@ pub struct Record {
     pub late: bool,
     /// Who settled the status, if no definite outcome did.
     pub settled_by: Option<SettledBy>,
+    /// Status checks of the attempt, in order, the newest [`crate::limits::CHECKS_SHOWN_MAX`].
+    pub checks: Vec<CheckMark>,
+}
+
+/// A status check of an attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckMark {
+    /// What the outside service said.
+    pub answer: CheckAnswer,
+    /// Who was asked.
+    pub source: String,
+    /// Ledger time.
+    pub at: Time,
+    /// Its event.
+    pub seq: u64,
+    /// Whether it settled the attempt.
+    pub counted: bool,
+}
+
+/// The events that a record is put together from.
+pub struct RecordEvents<'a> {
+    /// The one that opened the attempt, and its time.
+    pub opening: (Time, &'a Body),
+    /// Its outcomes, in order.
+    pub outcomes: &'a [Body],
+    /// The one that settled it from outside.
+    pub settling: Option<&'a Body>,
+    /// Its status checks, in order.
+    pub checks: Vec<CheckMark>,
 }
 
 /// The error class of an attempt whose lease ended without an outcome.
 pub const LEASE_EXPIRED: &str = "lease_expired";
 
 impl Record {
-    /// Puts a record together from an attempt, the event that opened it, its outcome events,
-    /// and the event that settled it from outside, if one did.
+    /// Puts a record together from an attempt and its events.
     ///
     /// # Panics
-    /// If `opening` opens no attempt.
+    /// If the opening event opens no attempt.
     pub fn build(
         idempotency_key: IdempotencyKey,
         recorded_at: Time,
         attempt: &Attempt,
-        opening: (Time, &Body),
-        outcomes: &[Body],
-        settling: Option<&Body>,
+        events: RecordEvents<'_>,
         now: Time,
     ) -> Self {
-        let (opened_at, opening) = opening;
+        let RecordEvents { opening: (opened_at, opening), outcomes, settling, checks } = events;
         let (call, _) = opening.call().expect("an opening event names a call");
         let facts = opening.facts().expect("an opening event has facts");
         let (started_at, scope_id) = match opening {
@@ -107,7 +133,7 @@ impl Record {
         let late_redacted = outcomes.iter().filter_map(Body::outcome).any(|o| o.redacted);
         let (checked_ref, settling_redacted) = match settling {
             Some(Body::StatusChecked(e)) => (e.provider_ref.clone(), e.redacted),
-            Some(Body::Resolved { redacted, .. }) => (None, *redacted),
+            Some(Body::Resolved(e)) => (None, e.redacted),
             _ => (None, false),
         };
         Self {
@@ -132,7 +158,7 @@ impl Record {
             labels: facts.labels.clone(),
             trace: facts.trace,
             provider_ref: outcome.and_then(|outcome| outcome.provider_ref.clone()).or(checked_ref),
-            lease_expires_at: attempt.lease_expires_at,
+            lease_expires_at: attempt.lease_expires_at(),
             outcomes: attempt.outcomes.clone(),
             started_seq: attempt.started_seq,
             finished_seq: mark.map(|mark| mark.seq),
@@ -142,6 +168,7 @@ impl Record {
                 .settled
                 .filter(|_| attempt.definite().is_none())
                 .map(|settled| settled.by),
+            checks,
         }
     }
 }
@@ -165,7 +192,7 @@ fn error_class(
             outcome.error_class.as_ref().map(|class| class.as_str().to_owned())
         }
         Some(_) => None,
-        None if status == AttemptStatus::Unknown && attempt.lease_expires_at.is_some() => {
+        None if status == AttemptStatus::Unknown && attempt.lease.is_some() => {
             Some(LEASE_EXPIRED.to_owned())
         }
         None => None,

@@ -116,6 +116,12 @@ words!(
         Abandoned = "abandoned",
         /// Effect and no-effect evidence contradict each other.
         Conflict = "conflict",
+        /// A call that does the same is under way.
+        TwinInFlight = "twin_in_flight",
+        /// A call that does the same may have taken effect.
+        TwinUnknown = "twin_unknown",
+        /// A call that does the same took effect after its caller had given up.
+        TwinOkLate = "twin_ok_late",
     }
 );
 

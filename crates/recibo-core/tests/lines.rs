@@ -1,10 +1,11 @@
-//! Event lines are hashed into the log, so version 1 is frozen: one golden line for every type
-//! of event, with all members and with as few as possible. `RECIBO_BLESS=1` writes the file
+//! Event lines are hashed into the log, so each version is frozen: one golden line for every type
+//! of event, with all members and with as few as possible. `RECIBO_BLESS=1` writes the files
 //! anew; that is allowed only together with a new line version.
 
-use recibo_core::effect::{Effect, Policy, Rule, Terms};
+use recibo_core::effect::{Effect, IsError, Policy, Rule, Terms, TwinScope};
 use recibo_core::event::{
-    Body, Event, Facts, Finished, Outcome, Receipt, Recorded, ScopeOpened, Started, StatusChecked,
+    Body, Event, Facts, Finished, Outcome, Owner, Receipt, Recorded, Resolved, Restarted,
+    ScopeOpened, Started, StatusChecked,
 };
 use recibo_core::hash::{InputHash, OutputHash};
 use recibo_core::id::*;
@@ -14,8 +15,6 @@ use recibo_core::line::render;
 use recibo_core::receipt::Token;
 use recibo_core::status::{CheckAnswer, OutcomeStatus, ResolvedAs, ScopeEnd};
 use recibo_core::time::Time;
-
-const GOLDEN: &str = "tests/golden/lines-v1.ndjson";
 
 fn call() -> CallRef {
     CallRef {
@@ -37,10 +36,10 @@ fn full_facts() -> Facts {
         tool: ToolName::parse("crm/\"día ☀\"").unwrap(),
         input_hash: InputHash::of_canonical("{}"),
         terms: Terms {
-            effect: Effect::Queryable,
             key_window_ms: Some(86_400_000),
             settle_ms: Some(5000),
             max_attempts: Some(5),
+            ..Terms::of(Effect::Queryable)
         },
         operation_key: Some(OperationKey::parse("order-17").unwrap()),
         message_id: Some(MessageId::parse("msg_9").unwrap()),
@@ -50,6 +49,8 @@ fn full_facts() -> Facts {
             Trace::parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01").unwrap(),
         ),
         redacted: true,
+        twin_hash: None,
+        twin_scope: TwinScope::Run,
     }
 }
 
@@ -57,17 +58,14 @@ fn bare_facts() -> Facts {
     Facts {
         tool: ToolName::parse("mail").unwrap(),
         input_hash: InputHash::of_canonical("null"),
-        terms: Terms {
-            effect: Effect::Opaque,
-            key_window_ms: None,
-            settle_ms: None,
-            max_attempts: None,
-        },
+        terms: Terms::of(Effect::Opaque),
         operation_key: None,
         message_id: None,
         labels: Labels::default(),
         trace: None,
         redacted: false,
+        twin_hash: None,
+        twin_scope: TwinScope::Run,
     }
 }
 
@@ -81,6 +79,7 @@ fn ok() -> Outcome {
         provider_ref: Some("re_17".into()),
         message_id: Some("msg_10".into()),
         redacted: true,
+        answered: false,
     }
 }
 
@@ -94,6 +93,7 @@ fn failed(status: OutcomeStatus) -> Outcome {
         provider_ref: None,
         message_id: None,
         redacted: false,
+        answered: false,
     }
 }
 
@@ -101,12 +101,21 @@ fn token() -> Token {
     Token { epoch: 1_789_264_800, digest: [0xa5; 32] }
 }
 
-fn bodies() -> Vec<Body> {
+fn resolution() -> Resolved {
+    Resolved {
+        call: call(),
+        state: ResolvedAs::Abandoned,
+        reason: "asked \"the bank\"\n".into(),
+        redacted: false,
+        by: None,
+        corrects: None,
+    }
+}
+
+/// What lines of version 1 have members for.
+fn first_bodies() -> Vec<Body> {
     let policy = Policy {
-        rules: vec![
-            Rule { pattern: "crm/*".into(), terms: full_facts().terms },
-            Rule { pattern: "mail".into(), terms: bare_facts().terms },
-        ],
+        rules: vec![Rule::new("crm/*", full_facts().terms), Rule::new("mail", bare_facts().terms)],
     };
     let opened = |label: Option<&str>| {
         let label = label.map(str::to_owned);
@@ -143,12 +152,7 @@ fn bodies() -> Vec<Body> {
             redacted,
         })
     };
-    let resolved = |redacted| Body::Resolved {
-        call: call(),
-        state: ResolvedAs::Abandoned,
-        reason: "asked \"the bank\"\n".into(),
-        redacted,
-    };
+    let resolved = |redacted| Body::Resolved(Resolved { redacted, ..resolution() });
     vec![
         opened(Some("turn 3")),
         opened(None),
@@ -172,27 +176,84 @@ fn bodies() -> Vec<Body> {
     ]
 }
 
-fn event(seq: u64, body: Body) -> Event {
-    let namespace = Namespace::parse("default").unwrap();
-    Event { seq, nseq: seq / 2, at: at(seq), namespace, salt: [seq as u8; 16], body }
+/// Members that came with version 2, each alone and all together.
+fn second_bodies() -> Vec<Body> {
+    let twin_hash = Some(InputHash::of_canonical("[]"));
+    let is_error = Some(IsError::NoEffect);
+    let terms = Terms { is_error, ..bare_facts().terms };
+    let started = |facts| {
+        Body::Started(Started {
+            call: call(),
+            attempt: 1,
+            facts,
+            claim_id: ClaimId::parse("c-1").unwrap(),
+            scope_id: scope(),
+            lease_expires_at: at(30_000),
+        })
+    };
+    let unknown = Outcome { answered: true, ..failed(OutcomeStatus::Unknown) };
+    let mut rule = Rule::new("pay", terms);
+    rule.twin_by = vec!["order_id".into(), "\"cents\"".into()];
+    rule.twin_scope = TwinScope::Namespace;
+    let policy = Policy { rules: vec![rule, Rule::new("mail", bare_facts().terms)] };
+    let by = Some("06hhgn2g".to_owned());
+    vec![
+        started(Facts { terms, ..bare_facts() }),
+        started(Facts { twin_hash, ..bare_facts() }),
+        started(Facts { twin_scope: TwinScope::Namespace, ..bare_facts() }),
+        Body::Recorded(Recorded {
+            call: call(),
+            attempt: 1,
+            facts: Facts { terms, twin_hash, twin_scope: TwinScope::Namespace, ..full_facts() },
+            scope_id: scope(),
+            started_at: at(0),
+            outcome: unknown.clone(),
+            token: None,
+        }),
+        Body::Finished(Finished {
+            call: call(),
+            attempt: 2,
+            outcome: unknown,
+            late: false,
+            receipt: None,
+        }),
+        Body::Resolved(Resolved { by: by.clone(), ..resolution() }),
+        Body::Resolved(Resolved { by, corrects: Some(7), ..resolution() }),
+        Body::PolicySet { policy },
+        Body::Restarted(Restarted { last_at: at(2), key_windows_void: true }),
+        Body::Restarted(Restarted { last_at: at(2), key_windows_void: false }),
+    ]
 }
 
-fn lines() -> Vec<String> {
-    (0..).zip(bodies()).map(|(seq, body)| render(&event(seq, body))).collect()
+fn event(seq: u64, body: Body) -> Event {
+    let namespace = Namespace::parse("default").unwrap();
+    let is_of_all = matches!(body, Body::Restarted(_));
+    let owner = (!is_of_all).then_some(Owner { namespace, nseq: seq / 2 });
+    Event { seq, at: at(seq), owner, salt: [seq as u8; 16], body }
+}
+
+fn lines(bodies: Vec<Body>) -> Vec<String> {
+    (0..).zip(bodies).map(|(seq, body)| render(&event(seq, body))).collect()
 }
 
 #[test]
-fn lines_of_version_1_never_change() {
-    let written = lines().join("\n") + "\n";
-    if std::env::var_os("RECIBO_BLESS").is_some() {
-        std::fs::write(GOLDEN, &written).unwrap();
+fn lines_of_a_version_never_change() {
+    for (version, bodies) in [(1, first_bodies()), (2, second_bodies())] {
+        let written = lines(bodies).join("\n") + "\n";
+        for line in written.lines() {
+            assert!(line.ends_with(&format!(",\"v\":{version}}}")), "{line}");
+        }
+        let golden = format!("tests/golden/lines-v{version}.ndjson");
+        if std::env::var_os("RECIBO_BLESS").is_some() {
+            std::fs::write(&golden, &written).unwrap();
+        }
+        assert_eq!(written, std::fs::read_to_string(&golden).unwrap());
     }
-    assert_eq!(written, std::fs::read_to_string(GOLDEN).unwrap());
 }
 
 #[test]
 fn every_line_is_canonical_json() {
-    for line in lines() {
+    for line in lines([first_bodies(), second_bodies()].concat()) {
         assert_eq!(canonicalize(line.as_bytes()).unwrap(), line);
     }
 }

@@ -123,11 +123,11 @@ impl App {
     }
 
     /// Reads a row or a few, right here, for the reason that [`Store::decided`] gives.
-    pub(crate) fn look<T>(
+    pub(crate) async fn look<T>(
         &self,
         look: impl FnOnce(&Snapshot) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        look(&self.0.store.snapshot()?)
+        look(&self.0.store.settled().await?)
     }
 
     /// Reads from a snapshot on a blocking thread: what may take many rows.
@@ -135,8 +135,8 @@ impl App {
         &self,
         read: impl FnOnce(&Snapshot) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {
-        let store = self.0.store.clone();
-        blocking(move || read(&store.snapshot()?)).await
+        let snapshot = self.0.store.settled().await?;
+        blocking(move || read(&snapshot)).await
     }
 }
 

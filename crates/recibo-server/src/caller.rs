@@ -12,11 +12,11 @@ use crate::failure::Failure;
 
 /// A caller with a valid API key.
 pub(crate) struct Caller {
-    /// Names the key.
-    id: String,
     roles: Roles,
     /// What the key is bound to: nothing else is ever looked at.
     pub(crate) namespace: Namespace,
+    /// Names the API key.
+    pub(crate) api_key_id: String,
 }
 
 impl Caller {
@@ -27,7 +27,7 @@ impl Caller {
 
     /// Ends once the key is revoked or its time is over, with what to answer then.
     pub(crate) async fn ended(&self, app: &App) -> Failure {
-        app.store().api_key_ended(&self.id).await;
+        app.store().api_key_ended(&self.api_key_id).await;
         refused("the API key is not valid any more")
     }
 }
@@ -44,7 +44,7 @@ impl FromRequestParts<App> for Caller {
         let Some(info) = known else { return Err(refused("the API key is not valid")) };
         match Roles::parse(&info.roles) {
             Some(roles) => {
-                Ok(Self { id: info.id.clone(), roles, namespace: info.namespace.clone() })
+                Ok(Self { roles, namespace: info.namespace.clone(), api_key_id: info.id.clone() })
             }
             None => {
                 tracing::error!(id = info.id, "an API key has a role that this version has not");

@@ -64,6 +64,7 @@ fn documented() -> OpenApiRouter<App> {
         .routes(routes!(r::scopes::get, r::scopes::close))
         .routes(routes!(r::claims::claim))
         .routes(routes!(r::outcomes::report))
+        .routes(routes!(r::leases::renew))
         .routes(routes!(r::status_checks::check))
         .routes(routes!(r::resolutions::resolve))
         .routes(routes!(r::calls::get))

@@ -1,13 +1,13 @@
 //! Values of the store as the API shows them. Neither crate knows the other.
 
 use recibo_api::answer::{
-    ApiKeyEntry, ByState, Call, CallAnswer, ClaimAnswer, DecisionAnswer, Granted, Lease, Page,
-    Record, RunSummary, ScopeAnswer, ScopeState, Twin,
+    ApiKeyEntry, ByState, Call, CallAnswer, ClaimAnswer, Decided, DecisionAnswer, Granted, Lease,
+    Page, Record, RenewalAnswer, ResolutionEntry, RunSummary, ScopeAnswer, ScopeState, Terms, Twin,
 };
 use recibo_api::page::Listing;
 use recibo_api::verify::Signature;
 use recibo_api::{Roles, Timestamp, Word};
-use recibo_core::id::RunId;
+use recibo_core::id::{CallRef, RunId};
 use recibo_core::plan::ClaimedAs;
 use recibo_core::status::{CallState, DecisionKind};
 use recibo_store as store;
@@ -24,8 +24,21 @@ pub(crate) fn call(view: &store::CallView) -> Call {
         idempotency_key: view.idempotency_key.to_string(),
         operation_key: view.facts.operation_key.as_ref().map(ToString::to_string),
         input_hash: Some(view.facts.input_hash.to_string()),
+        terms: Terms::from_core(&view.facts.terms, view.key_window_ends_at),
         attempts: view.records.iter().map(Record::from_core).collect(),
+        resolutions: view.resolutions.iter().map(resolution).collect(),
         version: view.version,
+    }
+}
+
+fn resolution(mark: &store::ResolutionMark) -> ResolutionEntry {
+    ResolutionEntry {
+        state: Word(mark.state),
+        reason: mark.reason.clone(),
+        at: Timestamp(mark.at),
+        by: mark.by.clone(),
+        seq: mark.seq,
+        corrects: mark.corrects,
     }
 }
 
@@ -42,14 +55,38 @@ pub(crate) fn page(page: &store::CallPage, listing: &Listing) -> Page {
     }
 }
 
-/// Another call that does the same.
-pub(crate) fn twin(twin: store::Twin) -> Twin {
-    Twin::from_core(&twin.tool_call_id, twin.attempt, twin.state)
+/// What to do about a call.
+pub(crate) fn decision(call: &CallRef, view: &store::DecisionView) -> DecisionAnswer {
+    DecisionAnswer::from_core(&Decided {
+        call,
+        key: &view.idempotency_key,
+        decision: &view.decision,
+        terms: view
+            .terms
+            .map(|terms| (terms.effect, Terms::from_core(&terms, view.key_window_ends_at))),
+        record: view.record.as_deref(),
+        input_hash: None,
+        twin: view.twin.as_ref(),
+    })
+}
+
+/// A lease that was renewed.
+pub(crate) fn renewed(call: &CallRef, attempt: u32, answer: store::RenewedAnswer) -> RenewalAnswer {
+    RenewalAnswer {
+        run_id: call.run_id.to_string(),
+        tool_call_id: call.tool_call_id.to_string(),
+        attempt,
+        lease: Lease {
+            token: answer.lease_token,
+            duration_ms: answer.lease_expires_at.ms_since(answer.now),
+            expires_at: Timestamp(answer.lease_expires_at),
+        },
+    }
 }
 
 /// A grant, or advice.
 pub(crate) fn claimed(answer: store::ClaimAnswer) -> ClaimAnswer {
-    let twin = answer.twin.map(twin);
+    let terms = Terms::from_core(&answer.terms, answer.key_window_ends_at);
     match answer.claimed {
         ClaimedAs::Granted { decision, attempt, lease_expires_at, replayed, .. } => {
             ClaimAnswer::Granted(Box::new(Granted {
@@ -59,6 +96,8 @@ pub(crate) fn claimed(answer: store::ClaimAnswer) -> ClaimAnswer {
                 tool_call_id: answer.call.tool_call_id.to_string(),
                 attempt,
                 state: Word(CallState::InFlight),
+                effect: Word(answer.terms.effect),
+                terms,
                 idempotency_key: answer.idempotency_key.to_string(),
                 input_hash: answer.input_hash.to_string(),
                 started_at: Timestamp(answer.started_at.expect("a grant has a start")),
@@ -68,17 +107,20 @@ pub(crate) fn claimed(answer: store::ClaimAnswer) -> ClaimAnswer {
                     expires_at: Timestamp(lease_expires_at),
                 },
                 replayed,
-                twin,
+                twin: answer.twin.as_ref().map(Twin::from_core),
             }))
         }
-        ClaimedAs::Advice(decision) => ClaimAnswer::Advice(Box::new(DecisionAnswer::from_core(
-            &answer.call,
-            &answer.idempotency_key,
-            &decision,
-            answer.record.as_deref(),
-            Some(&answer.input_hash),
-            twin,
-        ))),
+        ClaimedAs::Advice(decision) => {
+            ClaimAnswer::Advice(Box::new(DecisionAnswer::from_core(&Decided {
+                call: &answer.call,
+                key: &answer.idempotency_key,
+                decision: &decision,
+                terms: Some((answer.terms.effect, terms)),
+                record: answer.record.as_deref(),
+                input_hash: Some(&answer.input_hash),
+                twin: answer.twin.as_ref(),
+            })))
+        }
     }
 }
 

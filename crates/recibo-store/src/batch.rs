@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use recibo_core::call::Call;
 use recibo_core::decision::Moment;
-use recibo_core::effect::Policy;
+use recibo_core::effect::{Policy, TwinScope};
 use recibo_core::event::Body;
 use recibo_core::hash::sha256;
-use recibo_core::id::{CallRef, Namespace, RunId};
+use recibo_core::id::{CallRef, Namespace, RunId, ScopeId};
 use recibo_core::lease::LeaseSecret;
 use recibo_core::plan::{Place, Plan};
 use recibo_core::receipt::IdempotencyKey;
@@ -20,11 +20,14 @@ use recibo_core::tree::Frontier;
 use redb::{ReadableTable, Table, WriteTransaction};
 
 use crate::api_key::ApiKeys;
-use crate::codec::{AttemptRow, Head, NamespaceRow, OpenCallRow, StoredEvent, TipRow};
+use crate::codec::{
+    AttemptRow, ClockMark, Head, NamespaceRow, OpenCallRow, StoredEvent, StoredOwner, TipRow,
+};
 use crate::error::StorageError;
 use crate::hash_index::{HashIndex, Key, Kind};
 use crate::keyring::Keyring;
 use crate::lookup::{Found, Fresh, Lookup, twin_digest};
+use crate::policies::Policies;
 use crate::seal::seal;
 use crate::tables::{self, EARLY_CALLS, OpenKey, RunKey, TableKey};
 
@@ -39,11 +42,13 @@ pub(crate) struct WriterState {
     pub(crate) namespaces: HashMap<Namespace, NamespaceState>,
     /// Their names by number.
     pub(crate) namespace_names: Vec<Namespace>,
-    /// Ends of the leases that live, with the first seq of their call.
-    pub(crate) leases: BTreeSet<(Time, u64)>,
+    /// Ends of the leases of open attempts, with the first seq of their call and the number of
+    /// its namespace.
+    pub(crate) leases: BTreeSet<(Time, u64, u32)>,
     pub(crate) runs: LiveRuns,
     pub(crate) keyring: Keyring,
     pub(crate) api_keys: ApiKeys,
+    pub(crate) policies: Policies,
     pub(crate) lease_secret: LeaseSecret,
     pub(crate) entropy: Entropy,
 }
@@ -93,6 +98,7 @@ pub(crate) struct Tables<'t> {
     pub(crate) run_ids: Bytes<'t>,
     pub(crate) runs: Bytes<'t>,
     pub(crate) open_calls: Bytes<'t>,
+    pub(crate) wide_twins: Bytes<'t>,
     pub(crate) operation_keys: Bytes<'t>,
     pub(crate) scopes: Bytes<'t>,
     pub(crate) api_keys: Bytes<'t>,
@@ -107,6 +113,7 @@ impl<'t> Tables<'t> {
             run_ids: txn.open_table(tables::RUN_IDS)?,
             runs: txn.open_table(tables::RUNS)?,
             open_calls: txn.open_table(tables::OPEN_CALLS)?,
+            wide_twins: txn.open_table(tables::WIDE_TWINS)?,
             operation_keys: txn.open_table(tables::OPERATION_KEYS)?,
             scopes: txn.open_table(tables::SCOPES)?,
             api_keys: txn.open_table(tables::API_KEYS)?,
@@ -125,19 +132,21 @@ pub(crate) struct Batch<'t, 's> {
     /// made side by side, and their keys ascend.
     appended: Vec<StoredEvent>,
     changed_namespaces: Vec<Namespace>,
+    /// Scopes that this batch closes: for it they are closed now, for readers once it is durable.
+    pub(crate) closing: Vec<ScopeId>,
 }
 
 impl<'t, 's> Batch<'t, 's> {
     pub(crate) fn begin(tables: Tables<'t>, state: &'s mut WriterState, moment: Moment) -> Self {
         let from = state.head.size;
-        let (appended, changed_namespaces) = (Vec::new(), Vec::new());
-        Self { tables, state, moment, from, appended, changed_namespaces }
+        let (appended, changed_namespaces, closing) = Default::default();
+        Self { tables, state, moment, from, appended, changed_namespaces, closing }
     }
 
     pub(crate) fn lookup(&self) -> Lookup<'_, Bytes<'t>, Seqs<'t>> {
-        let Tables { run_ids, runs, events, .. } = &self.tables;
+        let Tables { run_ids, runs, events, wide_twins, .. } = &self.tables;
         let fresh = Fresh { from: self.from, events: &self.appended };
-        Lookup { run_ids, runs, events, fresh }
+        Lookup { run_ids, runs, events, wide_twins, fresh }
     }
 
     pub(crate) fn now(&self) -> Time {
@@ -192,17 +201,26 @@ impl<'t, 's> Batch<'t, 's> {
 
     /// Appends one event and gives its number.
     pub(crate) fn append(&mut self, namespace: &Namespace, before: Option<u64>, body: Body) -> u64 {
-        let seq = self.state.head.size;
-        assert!(seq < tables::NUMBER_MAX, "no disk holds so many events");
-        let at = self.now();
-        let salt = self.random();
         let of_namespace = self.namespace(namespace);
         let (nseq, namespace_no) = (of_namespace.row.next_nseq, of_namespace.row.no);
         of_namespace.row.next_nseq += 1;
         if !std::mem::replace(&mut of_namespace.is_changed, true) {
             self.changed_namespaces.push(namespace.clone());
         }
-        self.appended.push(StoredEvent { nseq, at, namespace_no, before, salt, body });
+        self.append_owned(Some(StoredOwner { namespace_no, nseq }), before, body)
+    }
+
+    /// Appends an event of the whole ledger.
+    pub(crate) fn append_for_all(&mut self, body: Body) -> u64 {
+        self.append_owned(None, None, body)
+    }
+
+    fn append_owned(&mut self, owner: Option<StoredOwner>, before: Option<u64>, body: Body) -> u64 {
+        let seq = self.state.head.size;
+        assert!(seq < tables::NUMBER_MAX, "no disk holds so many events");
+        let at = self.now();
+        let salt = self.random();
+        self.appended.push(StoredEvent { at, owner, before, salt, body });
         self.state.head.size += 1;
         self.state.head.last_at_ms = at.ms();
         seq
@@ -243,7 +261,7 @@ impl<'t, 's> Batch<'t, 's> {
     ) -> Result<u64, StorageError> {
         let namespace_no = self.namespace(namespace).row.no;
         let run_no = self.run_no(namespace_no, call)?;
-        let digest = twin_digest(&facts.tool, &facts.input_hash);
+        let digest = twin_digest(&facts.tool, facts.twin_hash());
         let order = RunKey::order(run_no, first_seq);
         if self.count_call(namespace_no, &call.run_id, run_no)? {
             self.tables.runs.insert(order.as_slice(), digest.as_slice())?;
@@ -251,6 +269,10 @@ impl<'t, 's> Batch<'t, 's> {
             self.tables.runs.insert(order.as_slice(), &[][..])?;
             let twin = RunKey::twin(run_no, &digest, first_seq);
             self.tables.runs.insert(twin.as_slice(), &[][..])?;
+        }
+        if facts.twin_scope == TwinScope::Namespace {
+            let key = tables::wide_twin(namespace_no, &digest, first_seq);
+            self.tables.wide_twins.insert(key.as_slice(), run_no.to_be_bytes().as_slice())?;
         }
         self.state.hash_index.insert(idempotency_entry(namespace, call), first_seq);
         if let Some(key) = &facts.operation_key {
@@ -310,7 +332,7 @@ impl<'t, 's> Batch<'t, 's> {
         Ok(run_no)
     }
 
-    fn write_call(
+    pub(crate) fn write_call(
         &mut self,
         namespace: &Namespace,
         run_no: u64,
@@ -328,29 +350,30 @@ impl<'t, 's> Batch<'t, 's> {
                 self.tables.runs.insert(key.as_slice(), &[][..])?;
             }
             let key = RunKey::attempt(run_no, id, attempt.number);
-            let row = AttemptRow::of(attempt, tip).encode();
+            let row = AttemptRow::encode(attempt, tip);
             self.tables.runs.insert(key.as_slice(), row.as_slice())?;
         }
         let key = RunKey::call(run_no, id);
-        self.tables.runs.insert(key.as_slice(), TipRow::of(tip).encode().as_slice())?;
-        self.track_lease(found.map(|found| &found.known.call), call);
+        self.tables.runs.insert(key.as_slice(), TipRow::encode(tip).as_slice())?;
+        let namespace_no = self.namespace(namespace).row.no;
+        self.track_lease(namespace_no, found.map(|found| &found.known.call), call);
         self.track_open(namespace, run_no, target, found, call)
     }
 
-    fn track_lease(&mut self, before: Option<&Call>, after: &Call) {
+    fn track_lease(&mut self, namespace_no: u32, before: Option<&Call>, after: &Call) {
         let open_end = |call: &Call| {
             let newest = &call.tip.newest;
-            newest.lease_expires_at.filter(|_| newest.is_open())
+            newest.lease_expires_at().filter(|_| newest.is_open())
         };
         let (before, after_end) = (before.and_then(open_end), open_end(after));
         if before == after_end {
             return;
         }
         if let Some(end) = before {
-            self.state.leases.remove(&(end, after.tip.first_seq));
+            self.state.leases.remove(&(end, after.tip.first_seq, namespace_no));
         }
         if let Some(end) = after_end {
-            self.state.leases.insert((end, after.tip.first_seq));
+            self.state.leases.insert((end, after.tip.first_seq, namespace_no));
         }
     }
 
@@ -369,25 +392,32 @@ impl<'t, 's> Batch<'t, 's> {
             return Ok(());
         }
         let first_seq = call.tip.first_seq;
+        let namespace_no = self.namespace(namespace).row.no;
         if let Some(before) = before {
-            self.tables.open_calls.remove(before.key(first_seq).as_slice())?;
+            self.tables.open_calls.remove(before.key(namespace_no, first_seq).as_slice())?;
         }
         if let Some(after) = after {
             let row = OpenCallRow {
-                namespace_no: self.namespace(namespace).row.no,
+                namespace_no,
                 run_no,
                 tool_call_id: target.tool_call_id.as_str().to_owned(),
                 lease_end_ms: after.lease_end_ms(),
             };
-            let key = after.key(first_seq);
+            let key = after.key(namespace_no, first_seq);
             self.tables.open_calls.insert(key.as_slice(), row.encode().as_slice())?;
         }
         Ok(())
     }
 
-    /// Writes the events, and what every commit writes: the head, the namespaces that changed,
-    /// and a share of the index's upkeep.
-    pub(crate) fn finish(mut self, txn: &WriteTransaction) -> Result<(), StorageError> {
+    /// Writes the events, and what every commit writes: the head with the time, the namespaces
+    /// that changed, and a share of the index's upkeep. Gives the scopes whose keys are to be
+    /// wiped once the commit is durable.
+    pub(crate) fn finish(
+        mut self,
+        txn: &WriteTransaction,
+        mark: ClockMark,
+    ) -> Result<Vec<ScopeId>, StorageError> {
+        self.state.head.mark = Some(mark);
         self.write_events()?;
         for name in &self.changed_namespaces {
             let Some(namespace) = self.state.namespaces.get_mut(name) else { continue };
@@ -399,7 +429,7 @@ impl<'t, 's> Batch<'t, 's> {
         self.state.head.frontier = self.state.frontier.nodes().to_vec();
         let mut meta = txn.open_table(tables::META)?;
         meta.insert(tables::HEAD_KEY, self.state.head.encode().as_slice())?;
-        Ok(())
+        Ok(self.closing)
     }
 
     fn write_events(&mut self) -> Result<(), StorageError> {
@@ -458,16 +488,16 @@ enum Listed {
 impl Listed {
     fn of(call: &Call, now: Time) -> Option<Self> {
         let newest = &call.tip.newest;
-        match newest.lease_expires_at.filter(|_| newest.is_open()) {
+        match newest.lease_expires_at().filter(|_| newest.is_open()) {
             Some(end) => Some(Self::Open(end)),
             None => (call.tip.state(now) == CallState::Unknown).then_some(Self::Unknown),
         }
     }
 
-    fn key(self, first_seq: u64) -> TableKey {
+    fn key(self, namespace_no: u32, first_seq: u64) -> TableKey {
         match self {
-            Self::Open(_) => OpenKey::open(first_seq),
-            Self::Unknown => OpenKey::unknown(first_seq),
+            Self::Open(_) => OpenKey::open(namespace_no, first_seq),
+            Self::Unknown => OpenKey::unknown(namespace_no, first_seq),
         }
     }
 

@@ -1,25 +1,31 @@
 //! Stored bytes. The only module that knows bincode.
 //!
 //! Every value begins with a version byte. Fields are written in order and without names, so
-//! a change of any struct here is a new format and needs a step in `migrations/`.
+//! a change of any struct here is a new version of that value. What an earlier version wrote is
+//! read beside it, or a step in `migrations/` rewrites it.
 
 mod event;
 mod index;
 mod rows;
+mod tip;
 
 pub(crate) use event::{
-    StoredEvent, decode_event, decode_if_first, encode_event, leaf_of, namespace_of,
+    StoredEvent, StoredOwner, decode_event, decode_if_first, encode_event, leaf_of, namespace_of,
 };
 pub(crate) use index::{IndexRow, MergeRow, RunRow};
-pub(crate) use rows::{ApiKeyRow, AttemptRow, Head, NamespaceRow, OpenCallRow, ScopeRow, TipRow};
+pub(crate) use rows::{ApiKeyRow, ClockMark, Head, NamespaceRow, OpenCallRow, ScopeRow};
+pub(crate) use tip::{AttemptRow, ReadAttempt, ReadTip, TipRow};
 
 use bincode::config::Configuration;
 use bincode::enc::write::Writer;
 use bincode::error::EncodeError;
 use bincode::{BorrowDecode, Encode};
 
-/// Version byte of every value of this format.
+/// Version byte of values as the first store format had them.
 const VERSION: u8 = 1;
+/// Version byte of values that the second store format changed: the head, events with new
+/// members, and the rows of calls and attempts.
+const VERSION_2: u8 = 2;
 const CONFIG: Configuration = bincode::config::standard();
 
 /// A value that does not decode: the file is damaged, or another program wrote it.

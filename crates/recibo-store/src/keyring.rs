@@ -1,6 +1,6 @@
 //! The signing keys that live. They are in memory only and wiped when dropped.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, RwLock};
 
 use recibo_core::id::{Namespace, ScopeId};
@@ -24,7 +24,16 @@ impl LiveScope {
 
 /// All open scopes. The writer changes it, readers verify with it.
 #[derive(Clone, Default)]
-pub(crate) struct Keyring(Arc<RwLock<HashMap<ScopeId, Arc<LiveScope>>>>);
+pub(crate) struct Keyring(Arc<RwLock<Scopes>>);
+
+#[derive(Default)]
+struct Scopes {
+    by_id: HashMap<ScopeId, Arc<LiveScope>>,
+    /// The same in the order in which their time ends: the log must not depend on the order of
+    /// a hash map.
+    by_end: BTreeSet<(Time, ScopeId)>,
+    live_of: HashMap<Namespace, usize>,
+}
 
 impl Keyring {
     /// A scope's key, if it is of this namespace and its time is not over.
@@ -36,27 +45,50 @@ impl Keyring {
     ) -> Option<Arc<LiveScope>> {
         let scopes = self.0.read().expect("no holder panics");
         scopes
+            .by_id
             .get(scope_id)
             .filter(|scope| scope.namespace == *namespace && now < scope.expires_at)
             .cloned()
     }
 
+    /// How many scopes of a namespace live.
+    pub(crate) fn live_of(&self, namespace: &Namespace) -> usize {
+        let scopes = self.0.read().expect("no holder panics");
+        scopes.live_of.get(namespace).copied().unwrap_or_default()
+    }
+
     pub(crate) fn insert(&self, scope: LiveScope) {
         let mut scopes = self.0.write().expect("no holder panics");
-        scopes.insert(scope.scope_id.clone(), Arc::new(scope));
+        scopes.by_end.insert((scope.expires_at, scope.scope_id.clone()));
+        *scopes.live_of.entry(scope.namespace.clone()).or_default() += 1;
+        scopes.by_id.insert(scope.scope_id.clone(), Arc::new(scope));
+    }
+
+    /// Whether a scope's key is here, also if its time is over.
+    pub(crate) fn holds(&self, scope_id: &ScopeId) -> bool {
+        self.0.read().expect("no holder panics").by_id.contains_key(scope_id)
     }
 
     /// Forgets a key, if it is there; it is wiped as soon as no signature under way uses it.
-    pub(crate) fn remove(&self, scope_id: &ScopeId) -> bool {
-        self.0.write().expect("no holder panics").remove(scope_id).is_some()
+    pub(crate) fn remove(&self, scope_id: &ScopeId) {
+        let mut scopes = self.0.write().expect("no holder panics");
+        let Some(scope) = scopes.by_id.remove(scope_id) else { return };
+        scopes.by_end.remove(&(scope.expires_at, scope_id.clone()));
+        if let Some(live) = scopes.live_of.get_mut(&scope.namespace) {
+            *live -= 1;
+            if *live == 0 {
+                scopes.live_of.remove(&scope.namespace);
+            }
+        }
     }
 
-    /// Scopes whose time is over, in the order in which it ended: the log must not depend on
-    /// the order of a hash map.
-    pub(crate) fn due(&self, now: Time) -> Vec<(Namespace, ScopeId)> {
+    /// At most `limit` scopes whose time is over, in the order in which it ended.
+    pub(crate) fn due(&self, now: Time, limit: usize) -> Vec<(Namespace, ScopeId)> {
         let scopes = self.0.read().expect("no holder panics");
-        let mut due: Vec<_> = scopes.values().filter(|scope| scope.expires_at <= now).collect();
-        due.sort_by(|a, b| (a.expires_at, &a.scope_id).cmp(&(b.expires_at, &b.scope_id)));
-        due.iter().map(|scope| (scope.namespace.clone(), scope.scope_id.clone())).collect()
+        let due = scopes.by_end.iter().take_while(|(end, _)| *end <= now).take(limit);
+        let named = due.filter_map(|(_, id)| {
+            scopes.by_id.get(id).map(|scope| (scope.namespace.clone(), id.clone()))
+        });
+        named.collect()
     }
 }

@@ -9,12 +9,14 @@ pub mod api_key;
 mod batch;
 mod clock;
 mod codec;
+mod command;
 mod error;
 pub mod etag;
 mod hash_index;
 mod keyring;
 mod lookup;
 mod open;
+mod policies;
 mod scope_id;
 mod seal;
 mod serve;
@@ -24,14 +26,14 @@ mod tables;
 mod wait;
 mod writer;
 
-pub use answer::{CheckedAnswer, ClaimAnswer, OpenedScope, RecordAnswer, Twin};
+pub use answer::{CheckedAnswer, ClaimAnswer, OpenedScope, RecordAnswer, RenewedAnswer};
 pub use batch::Entropy;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use codec::CodecError;
 pub use error::{OpenError, StorageError, WriteError};
 pub use open::{Config, LEASE_SECRET_FILE, LEDGER_FILE};
 pub use snapshot::{
-    CallFilter, CallPage, CallView, DecisionView, LogHead, ReceiptLine, RunSummary, ScopeState,
-    ScopeView, SignatureCheck, Snapshot,
+    CallFilter, CallPage, CallView, DecisionView, LogHead, ReceiptLine, ResolutionMark, RunSummary,
+    ScopeState, ScopeView, SignatureCheck, Snapshot,
 };
 pub use store::{Pending, Store};

@@ -1,39 +1,37 @@
 //! Point reads, shared by the writer (inside its transaction) and by snapshots.
 
+mod story;
+mod twins;
+
 use recibo_core::call::{Attempt, Call, Tip};
-use recibo_core::event::Body;
-use recibo_core::hash::{InputHash, sha256};
-use recibo_core::id::{CallRef, Namespace, RunId, ToolName};
+use recibo_core::id::{CallRef, Namespace, RunId};
 use recibo_core::plan::KnownCall;
 use recibo_core::receipt::IdempotencyKey;
-use recibo_core::record::Record;
-use recibo_core::status::CallState;
+use recibo_core::record::{Record, RecordEvents};
 use recibo_core::time::Time;
 use redb::ReadableTable;
 
-use crate::answer::Twin;
-use crate::codec::{AttemptRow, StoredEvent, TipRow, decode_event};
+use crate::codec::{AttemptRow, ReadAttempt, ReadTip, StoredEvent, TipRow, decode_event};
 use crate::error::StorageError;
 use crate::tables::{EARLY_CALLS, RunKey, under};
+
+pub(crate) use twins::{Alike, twin_digest};
 
 pub(crate) trait ByBytes: ReadableTable<&'static [u8], &'static [u8]> {}
 impl<T: ReadableTable<&'static [u8], &'static [u8]>> ByBytes for T {}
 pub(crate) trait BySeq: ReadableTable<u64, &'static [u8]> {}
 impl<T: ReadableTable<u64, &'static [u8]>> BySeq for T {}
 
-/// Other calls of the same run, tool and input that are looked at for a twin: the newest ones.
-/// More would let one run slow down the writer.
-const TWINS_MAX: usize = 64;
-
 /// The tables that point reads need.
 pub(crate) struct Lookup<'a, B: ByBytes, N: BySeq> {
     pub(crate) run_ids: &'a B,
     pub(crate) runs: &'a B,
     pub(crate) events: &'a N,
+    pub(crate) wide_twins: &'a B,
     pub(crate) fresh: Fresh<'a>,
 }
 
-/// Events that a batch has appended and not written yet: the last ones.
+/// The newest events, which a batch has appended and not written yet.
 #[derive(Clone, Copy)]
 pub(crate) struct Fresh<'a> {
     /// Number of the first.
@@ -71,8 +69,18 @@ impl<B: ByBytes, N: BySeq> Lookup<'_, B, N> {
 
     pub(crate) fn tip(&self, run_no: u64, tool_call_id: &str) -> Result<Option<Tip>, StorageError> {
         let key = RunKey::call(run_no, tool_call_id);
-        let value = self.runs.get(key.as_slice())?;
-        Ok(value.map(|value| TipRow::decode(value.value())?.tip()).transpose()?)
+        match self.runs.get(key.as_slice())? {
+            Some(value) => self.read_tip(value.value()).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Reads the row of a call; one of the first version is folded again from the events.
+    pub(crate) fn read_tip(&self, row: &[u8]) -> Result<Tip, StorageError> {
+        match TipRow::decode(row)? {
+            ReadTip::Tip(tip) => Ok(*tip),
+            ReadTip::LastEvent(seq) => Ok(self.folded(seq)?.tip),
+        }
     }
 
     pub(crate) fn event(&self, seq: u64) -> Result<StoredEvent, StorageError> {
@@ -143,59 +151,6 @@ impl<B: ByBytes, N: BySeq> Lookup<'_, B, N> {
         Ok(numbers)
     }
 
-    /// The newest other call of the run with the same tool and input that is done, under way
-    /// or unknown.
-    pub(crate) fn twin(
-        &self,
-        run_no: u64,
-        of: &CallRef,
-        tool: &ToolName,
-        input_hash: &InputHash,
-        now: Time,
-    ) -> Result<Option<Twin>, StorageError> {
-        for first_seq in self.alike(run_no, &twin_digest(tool, input_hash))? {
-            let first = self.event(first_seq)?;
-            let Some((call, _)) = first.body.call() else { continue };
-            let facts = first.body.facts();
-            let is_same = facts.is_some_and(|f| f.tool == *tool && f.input_hash == *input_hash);
-            if call == of || !is_same {
-                continue;
-            }
-            let Some(tip) = self.tip(run_no, call.tool_call_id.as_str())? else { continue };
-            let state = tip.state(now);
-            if matches!(state, CallState::Ok | CallState::InFlight | CallState::Unknown) {
-                let attempt = tip.ok_attempt.unwrap_or(tip.newest.number);
-                let tool_call_id = call.tool_call_id.clone();
-                return Ok(Some(Twin { tool_call_id, attempt, state }));
-            }
-        }
-        Ok(None)
-    }
-
-    /// First events of the calls of a run that may do the same, the newest first.
-    fn alike(&self, run_no: u64, digest: &[u8; 8]) -> Result<Vec<u64>, StorageError> {
-        let number = |key: &[u8]| {
-            RunKey::first_seq_of(key).ok_or(StorageError::Inconsistent("a key of a run is short"))
-        };
-        let mut alike = Vec::new();
-        let (from, to) = (RunKey::twin(run_no, digest, 0), RunKey::twin(run_no, digest, u64::MAX));
-        for row in self.runs.range(from.as_slice()..=to.as_slice())?.rev().take(TWINS_MAX) {
-            alike.push(number(row?.0.value())?);
-        }
-        // The early calls are older than all that have a row of their own.
-        let later = alike.len();
-        let (from, to) = (RunKey::order(run_no, 0), RunKey::order(run_no, u64::MAX));
-        for row in self.runs.range(from.as_slice()..=to.as_slice())?.take(EARLY_CALLS) {
-            let (key, value) = row?;
-            if value.value() == digest {
-                alike.push(number(key.value())?);
-            }
-        }
-        alike[later..].reverse();
-        alike.truncate(TWINS_MAX);
-        Ok(alike)
-    }
-
     /// How many calls a run has, counted up to [`EARLY_CALLS`].
     pub(crate) fn early_calls(&self, run_no: u64) -> Result<usize, StorageError> {
         let (from, to) = (RunKey::order(run_no, 0), RunKey::order(run_no, u64::MAX));
@@ -216,8 +171,11 @@ impl<B: ByBytes, N: BySeq> Lookup<'_, B, N> {
         number: u32,
     ) -> Result<Option<Attempt>, StorageError> {
         let key = RunKey::attempt(run_no, tool_call_id, number);
-        let value = self.runs.get(key.as_slice())?;
-        Ok(value.map(|value| AttemptRow::decode(value.value())?.attempt(tip)).transpose()?)
+        let Some(value) = self.runs.get(key.as_slice())? else { return Ok(None) };
+        match AttemptRow::decode(value.value(), tip)? {
+            ReadAttempt::Attempt(attempt) => Ok(Some(attempt)),
+            ReadAttempt::First => Ok(self.folded(tip.version)?.older.remove(&number)),
+        }
     }
 
     /// All attempts before the newest, in order.
@@ -235,7 +193,12 @@ impl<B: ByBytes, N: BySeq> Lookup<'_, B, N> {
         let mut attempts = Vec::new();
         for row in self.runs.range(from.as_slice()..to.as_slice())? {
             let (_, value) = row?;
-            attempts.push(AttemptRow::decode(value.value())?.attempt(tip)?);
+            match AttemptRow::decode(value.value(), tip)? {
+                ReadAttempt::Attempt(attempt) => attempts.push(attempt),
+                ReadAttempt::First => {
+                    return Ok(self.folded(tip.version)?.older.into_values().collect());
+                }
+            }
         }
         Ok(attempts)
     }
@@ -294,9 +257,13 @@ impl<B: ByBytes, N: BySeq> Lookup<'_, B, N> {
             });
         }
         let settling = attempt.settled.map(|settled| self.event(settled.seq)).transpose()?;
-        let settling = settling.as_ref().map(|event| &event.body);
-        let opening = (opening.at, &opening.body);
-        build_record(namespace, recorded_at, attempt, opening, &outcomes, settling, now)
+        let events = RecordEvents {
+            opening: (opening.at, &opening.body),
+            outcomes: &outcomes,
+            settling: settling.as_ref().map(|event| &event.body),
+            checks: self.checks(attempt)?,
+        };
+        build_record(namespace, recorded_at, attempt, events, now)
     }
 }
 
@@ -304,29 +271,20 @@ pub(crate) fn build_record(
     namespace: &Namespace,
     recorded_at: Time,
     attempt: &Attempt,
-    opening: (Time, &Body),
-    outcomes: &[Body],
-    settling: Option<&Body>,
+    events: RecordEvents<'_>,
     now: Time,
 ) -> Result<Record, StorageError> {
-    let (call, _) = opening.1.call().ok_or(StorageError::Inconsistent("an attempt opens oddly"))?;
-    if opening.1.facts().is_none() {
+    let opening = events.opening.1;
+    let (call, _) = opening.call().ok_or(StorageError::Inconsistent("an attempt opens oddly"))?;
+    if opening.facts().is_none() {
         return Err(StorageError::Inconsistent("an attempt opens oddly"));
     }
     let key = IdempotencyKey::of(namespace, call);
-    Ok(Record::build(key, recorded_at, attempt, opening, outcomes, settling, now))
+    Ok(Record::build(key, recorded_at, attempt, events, now))
 }
 
 pub(crate) fn number(bytes: &[u8]) -> Result<u64, StorageError> {
     let bytes =
         bytes.try_into().map_err(|_| StorageError::Inconsistent("a number is no number"))?;
     Ok(u64::from_be_bytes(bytes))
-}
-
-/// What two calls that do the same share.
-pub(crate) fn twin_digest(tool: &ToolName, input_hash: &InputHash) -> [u8; 8] {
-    let hash = sha256(&[input_hash.as_bytes(), tool.as_str().as_bytes()]);
-    let mut digest = [0; 8];
-    digest.copy_from_slice(&hash[..8]);
-    digest
 }

@@ -7,6 +7,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 
+use recibo_core::event::Restarted;
 use recibo_core::id::Namespace;
 use recibo_core::lease::LeaseSecret;
 use recibo_core::time::Time;
@@ -23,6 +24,7 @@ use crate::codec::{ApiKeyRow, Head, NamespaceRow, OpenCallRow, decode_event, dec
 use crate::error::{OpenError, StorageError};
 use crate::hash_index::{HashIndex, Key};
 use crate::keyring::Keyring;
+use crate::policies::Policies;
 use crate::store::Store;
 use crate::tables::{self, OpenKey};
 use crate::writer;
@@ -164,35 +166,26 @@ fn start(
 ) -> Result<Store, OpenError> {
     let keyring = Keyring::default();
     let mut state = read_state(&db, keyring, lease_secret, entropy)?;
-    let last_event_at = (state.head.size > 0).then(|| Time::from_ms(state.head.last_at_ms));
-    let clock = LedgerClock::start(clock, last_event_at);
-    restart(&db, &mut state, &clock, last_event_at)?;
+    let (clock, restarted) = LedgerClock::start(clock, &state.head);
+    if let Some(restarted) = restarted {
+        restart(&db, &mut state, &clock, restarted)?;
+    }
     Ok(Store::start(db, state, clock, config.queue_len_max))
 }
 
-/// What a restart changes: key windows that nobody can measure any more are void, and leases
-/// that lived at the last event get their remaining time again.
+/// Takes note of a start on another boot of the machine.
 fn restart(
     db: &Database,
     state: &mut WriterState,
     clock: &LedgerClock,
-    last_event_at: Option<Time>,
+    restarted: Restarted,
 ) -> Result<(), StorageError> {
-    let Some(last) = last_event_at else { return Ok(()) };
-    let void = if clock.is_behind { last.ms() } else { state.head.key_windows_void_until_ms };
-    let is_void_new = void != state.head.key_windows_void_until_ms;
-    state.head.key_windows_void_until_ms = void;
-    let size = state.head.size;
+    let (now, mark) = clock.look();
     let txn = writer::begin(db)?;
-    let moment = writer::moment(state, clock.start_time());
+    let moment = writer::moment(state, now);
     let mut batch = Batch::begin(Tables::open(&txn)?, state, moment);
-    batch.extend_leases(last)?;
-    if batch.state.head.size == size && !is_void_new {
-        drop(batch);
-        txn.abort()?;
-        return Ok(());
-    }
-    batch.finish(&txn)?;
+    batch.restart(restarted)?;
+    batch.finish(&txn, mark)?;
     txn.commit()?;
     Ok(())
 }
@@ -211,7 +204,7 @@ fn read_state(
     let frontier = Frontier::from_parts(head.size, head.frontier.clone())
         .map_err(|_| StorageError::Inconsistent("the frontier does not fit the size"))?;
     let events = txn.open_table(tables::EVENTS)?;
-    let mut namespaces = HashMap::new();
+    let (mut namespaces, policies) = (HashMap::new(), Policies::default());
     for entry in txn.open_table(tables::NAMESPACES)?.iter()? {
         let (key, value) = entry?;
         let name = std::str::from_utf8(key.value()).ok().and_then(|t| Namespace::parse(t).ok());
@@ -228,6 +221,7 @@ fn read_state(
                 }
             }
         };
+        policies.set(name.clone(), policy.clone());
         namespaces.insert(name, NamespaceState { row, policy, is_changed: false });
     }
     let mut namespace_names: Vec<Namespace> = namespaces.keys().cloned().collect();
@@ -252,6 +246,7 @@ fn read_state(
         runs: LiveRuns::default(),
         keyring,
         api_keys,
+        policies,
         lease_secret,
         entropy,
     })
@@ -268,25 +263,25 @@ fn lost_entries(
         let (seq, value) = entry?;
         let Some(event) = decode_if_first(value.value())? else { continue };
         let Some((call, _)) = event.body.call() else { continue };
-        let name = names.get(event.namespace_no as usize);
+        let name = event.owner.and_then(|owner| names.get(owner.namespace_no as usize));
         let name = name.ok_or(StorageError::Inconsistent("an event is of no namespace"))?;
         entries.push((idempotency_entry(name, call), seq.value()));
     }
     Ok(entries)
 }
 
-fn read_leases(txn: &redb::ReadTransaction) -> Result<BTreeSet<(Time, u64)>, StorageError> {
+fn read_leases(txn: &redb::ReadTransaction) -> Result<BTreeSet<(Time, u64, u32)>, StorageError> {
     let mut leases = BTreeSet::new();
-    let (from, to) = (OpenKey::open(0), OpenKey::open(u64::MAX));
+    let (from, to) = (OpenKey::open(0, 0), OpenKey::open(u32::MAX, u64::MAX));
     let table = txn.open_table(tables::OPEN_CALLS)?;
     for entry in table.range(from.as_slice()..=to.as_slice())? {
         let (key, value) = entry?;
         let first_seq = OpenKey::first_seq_of(key.value());
-        let end_ms = OpenCallRow::decode(value.value())?.lease_end_ms;
-        let (Some(first_seq), Some(end_ms)) = (first_seq, end_ms) else {
+        let row = OpenCallRow::decode(value.value())?;
+        let (Some(first_seq), Some(end_ms)) = (first_seq, row.lease_end_ms) else {
             return Err(StorageError::Inconsistent("an open call has no lease"));
         };
-        leases.insert((Time::from_ms(end_ms), first_seq));
+        leases.insert((Time::from_ms(end_ms), first_seq, row.namespace_no));
     }
     Ok(leases)
 }

@@ -53,9 +53,10 @@ fn seal_part(from: u64, events: &[StoredEvent], names: &[Namespace]) -> Sealed {
     for (seq, event) in (from..).zip(events) {
         let header = Header {
             seq,
-            nseq: event.nseq,
             at: event.at,
-            namespace: names[event.namespace_no as usize].as_str(),
+            owner: event
+                .owner
+                .map(|owner| (names[owner.namespace_no as usize].as_str(), owner.nseq)),
             salt: &event.salt,
         };
         text.clear();

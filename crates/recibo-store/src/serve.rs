@@ -1,29 +1,32 @@
 //! Answers one request inside a batch: what must be known is looked up, the rules of the core
 //! decide, and what they decide is appended.
 
-use recibo_core::call::Attempt;
+use recibo_core::call::{self, Attempt};
 use recibo_core::decision::decide;
 use recibo_core::effect::Policy;
-use recibo_core::event::{Body, Outcome, ScopeOpened};
+use recibo_core::event::{Body, Outcome, Restarted, ScopeOpened};
 use recibo_core::id::{CallRef, Namespace, OperationKey, ScopeId};
+use recibo_core::limits::SCOPES_LIVE_MAX;
 use recibo_core::plan::{
-    self, Check, Claim, ClaimKnown, ClaimedAs, Holder, OneShot, RecordKnown, Refusal, Report,
-    ReportKnown, Resolution, ScopeKnown,
+    self, Check, Claim, ClaimKnown, Claimed, ClaimedAs, Holder, OneShot, RecordKnown, Refusal,
+    Renewal, Report, ReportKnown, Resolution, ScopeKnown, TwinKnown,
 };
 use recibo_core::receipt::{IdempotencyKey, ScopeKey};
-use recibo_core::record::Record;
+use recibo_core::record::{Record, RecordEvents};
 use recibo_core::status::{CallState, DecisionKind, ScopeEnd};
+use recibo_core::time::Time;
 use redb::ReadableTable;
+use std::sync::Arc;
 use zeroize::Zeroizing;
 
-use crate::answer::{CheckedAnswer, ClaimAnswer, OpenedScope, RecordAnswer, Twin};
+use crate::answer::{CheckedAnswer, ClaimAnswer, OpenedScope, RecordAnswer, RenewedAnswer};
 use crate::api_key::{ApiKeyDraft, ApiKeyInfo, Revoked};
 use crate::batch::{Batch, claim_origin, shot_origin};
 use crate::codec::{ApiKeyRow, ScopeRow, StoredEvent};
 use crate::error::StorageError;
 use crate::etag;
 use crate::keyring::LiveScope;
-use crate::lookup::{Found, build_record};
+use crate::lookup::{Alike, Found, build_record};
 use crate::scope_id;
 use crate::tables::OpenKey;
 
@@ -38,8 +41,11 @@ impl Batch<'_, '_> {
         namespace: &Namespace,
         label: Option<String>,
         ttl_ms: u64,
-    ) -> Result<OpenedScope, StorageError> {
+    ) -> Served<OpenedScope> {
         let now = self.now();
+        if self.state.keyring.live_of(namespace) >= SCOPES_LIVE_MAX {
+            return Ok(Err(Refusal::ScopeLimit { max: SCOPES_LIVE_MAX }));
+        }
         let scope_id = scope_id::make(now, self.random());
         let expires_at = now.plus_ms(ttl_ms);
         let opened = ScopeOpened { scope_id: scope_id.clone(), label: label.clone(), expires_at };
@@ -58,11 +64,12 @@ impl Batch<'_, '_> {
             expires_at,
             key: ScopeKey::new(&mut key),
         });
-        Ok(OpenedScope { scope_id, label, opened_at: now, expires_at })
+        Ok(Ok(OpenedScope { scope_id, label, opened_at: now, expires_at }))
     }
 
-    /// Wipes a scope's key. Closing again, or closing what an earlier process opened and took
-    /// with it, appends nothing. Answers whether the namespace has such a scope.
+    /// Closes a scope; its key is wiped once that is durable. Closing again, or closing what an
+    /// earlier process opened and took with it, appends nothing. Answers whether the namespace
+    /// has such a scope.
     pub(crate) fn close_scope(
         &mut self,
         namespace: &Namespace,
@@ -70,7 +77,8 @@ impl Batch<'_, '_> {
         end: ScopeEnd,
     ) -> Result<bool, StorageError> {
         let Some(mut row) = self.scope_row(namespace, scope_id)? else { return Ok(false) };
-        if self.state.keyring.remove(scope_id) {
+        if self.state.keyring.holds(scope_id) && !self.closing.contains(scope_id) {
+            self.closing.push(scope_id.clone());
             let body = Body::ScopeClosed { scope_id: scope_id.clone(), end };
             row.closed_seq = Some(self.append(namespace, None, body));
             self.tables.scopes.insert(scope_id.as_str().as_bytes(), row.encode().as_slice())?;
@@ -88,6 +96,12 @@ impl Batch<'_, '_> {
             None => return Ok(None),
         };
         Ok(Some(row).filter(|row| self.namespace_no(namespace) == Some(row.namespace_no)))
+    }
+
+    /// The key of a scope that lives, as this batch sees it.
+    fn live_scope(&self, namespace: &Namespace, scope_id: &ScopeId) -> Option<Arc<LiveScope>> {
+        let live = self.state.keyring.get(namespace, scope_id, self.now());
+        live.filter(|_| !self.closing.contains(scope_id))
     }
 
     fn scope_known<'k>(
@@ -111,32 +125,40 @@ impl Batch<'_, '_> {
             Some(found) => self.claimed(found, claim)?,
             None => None,
         };
-        let live = self.state.keyring.get(namespace, &claim.scope_id, self.now());
+        let live = self.live_scope(namespace, &claim.scope_id);
         let scope = self.scope_known(namespace, &claim.scope_id, live.as_deref())?;
+        let twins = self.twins(namespace, claim, found.as_ref())?;
         let known = ClaimKnown {
             policy: &policy,
             call: found.as_ref().map(|found| &found.known),
             claimed,
             holder: holder.as_ref(),
             scope,
+            twins: &twins,
         };
-        let decided = match plan::claim(&self.place(), claim, &known) {
+        let mut decided = match plan::claim(&self.place(), claim, &known) {
             Ok(decided) => decided,
             Err(refusal) => return Ok(Err(refusal)),
         };
-        let twin = self.twin(namespace, claim, found.as_ref())?;
-        self.carry_out(namespace, found.as_ref(), decided.plan)?;
-        Ok(Ok(self.claim_answer(namespace, claim, decided.answer, twin, found.as_ref())?))
+        let plan = std::mem::take(&mut decided.plan);
+        let before = found.as_ref().map(|found| &found.known.call);
+        let key_window_ends_at =
+            plan.call.as_ref().or(before).and_then(|call| call.tip.key_window_end());
+        self.carry_out(namespace, found.as_ref(), plan)?;
+        let answer =
+            self.claim_answer(namespace, claim, decided, key_window_ends_at, found.as_ref())?;
+        Ok(Ok(answer))
     }
 
     fn claim_answer(
         &self,
         namespace: &Namespace,
         claim: &Claim,
-        claimed: ClaimedAs,
-        twin: Option<Twin>,
+        decided: Claimed,
+        key_window_ends_at: Option<Time>,
         found: Option<&Found>,
     ) -> Result<ClaimAnswer, StorageError> {
+        let Claimed { answer: claimed, terms, twin, .. } = decided;
         let now = self.now();
         let call = &claim.call;
         let (state, started_at, lease_token, record) = match &claimed {
@@ -157,6 +179,8 @@ impl Batch<'_, '_> {
         Ok(ClaimAnswer {
             claimed,
             state,
+            terms,
+            key_window_ends_at,
             idempotency_key: IdempotencyKey::of(namespace, call),
             input_hash: claim.input_hash,
             call: call.clone(),
@@ -219,24 +243,63 @@ impl Batch<'_, '_> {
         Ok(Some(Holder { decision: known.decision(&self.moment), call: holder }))
     }
 
-    /// The newest other call of the run that does the same.
-    fn twin(
+    /// Other calls that do the same, the newest first.
+    fn twins(
         &mut self,
         namespace: &Namespace,
         claim: &Claim,
         found: Option<&Found>,
-    ) -> Result<Option<Twin>, StorageError> {
-        let run_no = match (found, self.namespace_no(namespace)) {
-            (Some(found), _) => Some(found.run_no),
-            (None, Some(no)) => self.known_run(no, &claim.call.run_id)?,
-            (None, None) => None,
+    ) -> Result<Vec<TwinKnown>, StorageError> {
+        let Some(namespace_no) = self.namespace_no(namespace) else { return Ok(Vec::new()) };
+        let run_no = match found {
+            Some(found) => Some(found.run_no),
+            None => self.known_run(namespace_no, &claim.call.run_id)?,
         };
-        match run_no {
-            Some(run_no) => {
-                self.lookup().twin(run_no, &claim.call, &claim.tool, &claim.input_hash, self.now())
-            }
-            None => Ok(None),
-        }
+        let policy = self.policy(namespace);
+        let (twin_hash, scope) = match found {
+            Some(found) => (found.known.facts.twin_hash(), found.known.facts.twin_scope),
+            None => (
+                claim.twins.hash.as_ref().unwrap_or(&claim.input_hash),
+                policy.rule(&claim.tool).map(|rule| rule.twin_scope).unwrap_or_default(),
+            ),
+        };
+        self.lookup().twins(&Alike {
+            of: &claim.call,
+            tool: &claim.tool,
+            twin_hash,
+            scope,
+            namespace_no,
+            run_no,
+        })
+    }
+
+    pub(crate) fn renew(
+        &mut self,
+        namespace: &Namespace,
+        renewal: &Renewal,
+        lease_token: &str,
+    ) -> Served<RenewedAnswer> {
+        let mut found = self.find(namespace, &renewal.call)?;
+        let attempt = match &mut found {
+            Some(found) => self.load_attempt(found, renewal.attempt)?,
+            None => None,
+        };
+        let Renewal { call, attempt: number, .. } = renewal;
+        let secret = &self.state.lease_secret;
+        // A one-shot never had a lease, so no token is right for it.
+        let is_right = attempt.is_some_and(|attempt| attempt.lease.is_some())
+            && secret.is_right(lease_token, namespace, call, *number);
+        let known = found.as_ref().map(|found| &found.known);
+        let renewed = match plan::renew(&self.place(), renewal, known, is_right) {
+            Ok(renewed) => renewed,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        self.carry_out(namespace, found.as_ref(), renewed.plan)?;
+        Ok(Ok(RenewedAnswer {
+            lease_token: lease_token.to_owned(),
+            lease_expires_at: renewed.lease_expires_at,
+            now: self.now(),
+        }))
     }
 
     pub(crate) fn report(
@@ -248,7 +311,7 @@ impl Batch<'_, '_> {
     ) -> Served<RecordAnswer> {
         let mut found = self.find(namespace, &report.call)?;
         let attempt = match &mut found {
-            Some(found) => self.bring_up(found, report.attempt)?,
+            Some(found) => self.load_attempt(found, report.attempt)?,
             None => None,
         };
         let (opening, outcomes) = match (&attempt, &found) {
@@ -270,11 +333,10 @@ impl Batch<'_, '_> {
                 &report.call,
                 report.attempt,
             );
-        let keyring = &self.state.keyring;
         let now = self.now();
         let live = opening_scope
-            .and_then(|scope| keyring.get(namespace, scope, now))
-            .or_else(|| named_scope.and_then(|scope| keyring.get(namespace, scope, now)));
+            .and_then(|scope| self.live_scope(namespace, scope))
+            .or_else(|| named_scope.and_then(|scope| self.live_scope(namespace, scope)));
         let known = ReportKnown {
             call: found.as_ref().map(|found| &found.known),
             lease_token_is_right,
@@ -296,16 +358,23 @@ impl Batch<'_, '_> {
             .ok_or(StorageError::Inconsistent("an attempt is missing"))?;
         let lookup = self.lookup();
         let settling = attempt.settled.map(|settled| lookup.event(settled.seq)).transpose()?;
-        let settling = settling.as_ref().map(|event| &event.body);
-        let (opening, recorded_at) = ((opening.at, &opening.body), after.tip.recorded_at);
-        let record =
-            build_record(namespace, recorded_at, attempt, opening, &outcomes, settling, now)?;
+        let events = RecordEvents {
+            opening: (opening.at, &opening.body),
+            outcomes: &outcomes,
+            settling: settling.as_ref().map(|event| &event.body),
+            checks: lookup.checks(attempt)?,
+        };
+        let record = build_record(namespace, after.tip.recorded_at, attempt, events, now)?;
         self.carry_out(namespace, Some(&found), reported.plan)?;
         Ok(Ok(RecordAnswer { record: Box::new(record), replayed: reported.replayed }))
     }
 
     /// Puts an attempt at hand, and gives it.
-    fn bring_up(&self, found: &mut Found, number: u32) -> Result<Option<Attempt>, StorageError> {
+    fn load_attempt(
+        &self,
+        found: &mut Found,
+        number: u32,
+    ) -> Result<Option<Attempt>, StorageError> {
         let id = id_of(found)?.to_owned();
         let call = &mut found.known.call;
         let attempt = self.lookup().attempt(found.run_no, &id, &call.tip, number)?;
@@ -339,7 +408,7 @@ impl Batch<'_, '_> {
             None => None,
         };
         let now = self.now();
-        let live = self.state.keyring.get(namespace, &shot.scope_id, now);
+        let live = self.live_scope(namespace, &shot.scope_id);
         let scope = self.scope_known(namespace, &shot.scope_id, live.as_deref())?;
         let known = RecordKnown {
             policy: &policy,
@@ -356,17 +425,13 @@ impl Batch<'_, '_> {
             (Some(after), _) => {
                 let body = recording.plan.bodies.last().filter(|body| body.facts().is_some());
                 let body = body.ok_or(StorageError::Inconsistent("a plan without its record"))?;
-                let outcomes = std::slice::from_ref(body);
-                let attempt = &after.tip.newest;
-                build_record(
-                    namespace,
-                    after.tip.recorded_at,
-                    attempt,
-                    (now, body),
-                    outcomes,
-                    None,
-                    now,
-                )?
+                let events = RecordEvents {
+                    opening: (now, body),
+                    outcomes: std::slice::from_ref(body),
+                    settling: None,
+                    checks: Vec::new(),
+                };
+                build_record(namespace, after.tip.recorded_at, &after.tip.newest, events, now)?
             }
             (None, Some(found)) => {
                 let tip = &found.known.call.tip;
@@ -408,7 +473,7 @@ impl Batch<'_, '_> {
     pub(crate) fn check(&mut self, namespace: &Namespace, check: &Check) -> Served<CheckedAnswer> {
         let mut found = self.find(namespace, &check.call)?;
         if let Some(found) = &mut found {
-            self.bring_up(found, check.attempt)?;
+            self.load_attempt(found, check.attempt)?;
         }
         let known = found.as_ref().map(|found| &found.known);
         let checked = match plan::check(&self.place(), check, known) {
@@ -428,13 +493,15 @@ impl Batch<'_, '_> {
         let now = self.now();
         let mut found = self.find(namespace, &resolution.call)?;
         if let Some(found) = &mut found {
-            // A resolution settles every unsettled attempt, so these must be at hand.
+            // A resolution settles every unsettled attempt, and one that corrects another
+            // looks at all of them, so these must be at hand.
             let id = id_of(found)?.to_owned();
             let tip = &found.known.call.tip;
-            if tip.unsettled_older > 0 {
+            let is_correction = resolution.corrects.is_some();
+            if tip.unsettled_older > 0 || is_correction {
                 let older = self.lookup().all_older(found.run_no, &id, tip)?;
-                let unsettled = older.into_iter().filter(|a| a.is_unsettled(now));
-                found.known.call.older = unsettled.map(|a| (a.number, a)).collect();
+                let touched = older.into_iter().filter(|a| is_correction || a.is_unsettled(now));
+                found.known.call.older = touched.map(|a| (a.number, a)).collect();
             }
         }
         let is_current = found
@@ -449,12 +516,12 @@ impl Batch<'_, '_> {
         Ok(Ok(()))
     }
 
-    pub(crate) fn set_policy(&mut self, namespace: &Namespace, policy: Policy) -> u64 {
-        let body = Body::PolicySet { policy: policy.clone() };
+    pub(crate) fn set_policy(&mut self, namespace: &Namespace, policy: Arc<Policy>) -> u64 {
+        let body = Body::PolicySet { policy: Policy::clone(&policy) };
         let seq = self.append(namespace, None, body);
         let state = self.namespace(namespace);
         state.row.policy_seq = Some(seq);
-        state.policy = std::sync::Arc::new(policy);
+        state.policy = policy;
         seq
     }
 
@@ -505,22 +572,25 @@ impl Batch<'_, '_> {
     /// a batch holds; nothing answered depends on it, and the next tick goes on.
     pub(crate) fn tick(&mut self) -> Result<(), StorageError> {
         let now = self.now();
-        for (namespace, scope_id) in self.state.keyring.due(now).into_iter().take(TICK_MAX) {
+        for (namespace, scope_id) in self.state.keyring.due(now, TICK_MAX) {
             self.close_scope(&namespace, &scope_id, ScopeEnd::Expired)?;
         }
         for _ in 0..TICK_MAX {
-            let Some(&(end, first_seq)) = self.state.leases.first() else { break };
+            let Some(&lease) = self.state.leases.first() else { break };
+            let (end, first_seq, namespace_no) = lease;
             if end > now {
                 break;
             }
-            self.state.leases.remove(&(end, first_seq));
-            self.expire(first_seq)?;
+            self.state.leases.remove(&lease);
+            self.expire(namespace_no, first_seq)?;
         }
         Ok(())
     }
 
-    fn expire(&mut self, first_seq: u64) -> Result<(), StorageError> {
-        let Some((namespace, found)) = self.open_call(first_seq)? else { return Ok(()) };
+    fn expire(&mut self, namespace_no: u32, first_seq: u64) -> Result<(), StorageError> {
+        let Some((namespace, found)) = self.open_call(namespace_no, first_seq)? else {
+            return Ok(());
+        };
         let call = call_ref(&found)?.clone();
         if let Some(plan) = plan::expire(&self.place(), &call, &found.known) {
             self.carry_out(&namespace, Some(&found), plan)?;
@@ -528,24 +598,36 @@ impl Batch<'_, '_> {
         Ok(())
     }
 
-    /// Gives the leases that lived at the last event their remaining time again.
-    pub(crate) fn extend_leases(
-        &mut self,
-        last_event_at: recibo_core::time::Time,
-    ) -> Result<(), StorageError> {
-        let open: Vec<u64> = self.state.leases.iter().map(|(_, first_seq)| *first_seq).collect();
-        for first_seq in open {
-            let Some((namespace, found)) = self.open_call(first_seq)? else { continue };
-            let call = call_ref(&found)?.clone();
-            if let Some(plan) = plan::extend(&self.place(), &call, &found.known, last_event_at) {
-                self.carry_out(&namespace, Some(&found), plan)?;
+    /// Takes note of a start on another boot: one event, which gives the leases that lived when
+    /// the ledger was last seen the time that remained then.
+    pub(crate) fn restart(&mut self, restarted: Restarted) -> Result<(), StorageError> {
+        if restarted.key_windows_void {
+            self.state.head.key_windows_void_until_ms = restarted.last_at.ms();
+        }
+        let body = Body::Restarted(restarted);
+        let (seq, now) = (self.append_for_all(body.clone()), self.now());
+        let open: Vec<_> = self.state.leases.iter().copied().collect();
+        for (_, first_seq, namespace_no) in open {
+            let Some((namespace, found)) = self.open_call(namespace_no, first_seq)? else {
+                continue;
+            };
+            let mut after = Some(found.known.call.clone());
+            call::apply(&mut after, seq, now, &body);
+            if let Some(after) = after.filter(|after| *after != found.known.call) {
+                let target = call_ref(&found)?.clone();
+                self.write_call(&namespace, found.run_no, &target, Some(&found), &after)?;
             }
         }
         Ok(())
     }
 
-    fn open_call(&self, first_seq: u64) -> Result<Option<(Namespace, Found)>, StorageError> {
-        let row = match self.tables.open_calls.get(OpenKey::open(first_seq).as_slice())? {
+    fn open_call(
+        &self,
+        namespace_no: u32,
+        first_seq: u64,
+    ) -> Result<Option<(Namespace, Found)>, StorageError> {
+        let key = OpenKey::open(namespace_no, first_seq);
+        let row = match self.tables.open_calls.get(key.as_slice())? {
             Some(value) => crate::codec::OpenCallRow::decode(value.value())?,
             None => return Ok(None),
         };

@@ -8,27 +8,28 @@ mod reading;
 use std::sync::Arc;
 
 use recibo_core::decision::{Decision, Moment};
-use recibo_core::effect::Policy;
-use recibo_core::event::{Body, Event, Facts};
+use recibo_core::effect::{Policy, Terms};
+use recibo_core::event::{Body, Event, Facts, Owner};
 use recibo_core::id::{CallRef, Namespace, OperationKey, RunId, ScopeId};
+use recibo_core::plan::{self, Twin};
 use recibo_core::receipt::{IdempotencyKey, Token};
 use recibo_core::record::Record;
-use recibo_core::status::{CallState, ScopeEnd};
+use recibo_core::status::{CallState, ResolvedAs, ScopeEnd};
 use recibo_core::time::Time;
 use recibo_core::tree::{Frontier, Hash};
+use redb::ReadableTable;
 
 pub(crate) use reading::Latest;
 
 pub use pages::{CallFilter, CallPage, ReceiptLine, RunSummary};
 
-use crate::answer::Twin;
 use crate::clock::LedgerClock;
 use crate::codec::{NamespaceRow, ScopeRow, StoredEvent, decode_event, leaf_of, namespace_of};
 use crate::error::StorageError;
 use crate::etag;
 use crate::hash_index::{Key, Kind};
 use crate::keyring::Keyring;
-use crate::lookup::{Found, Fresh, Lookup, number};
+use crate::lookup::{Alike, Found, Fresh, Lookup, number};
 use crate::tables;
 use reading::{Bytes, Reading, Seqs};
 
@@ -60,6 +61,27 @@ pub struct CallView {
     pub records: Vec<Record>,
     /// What the table says now.
     pub decision: Decision,
+    /// Where the key window of a keyed call ends.
+    pub key_window_ends_at: Option<Time>,
+    /// Its resolutions, in order, the newest [`recibo_core::limits::CHECKS_SHOWN_MAX`].
+    pub resolutions: Vec<ResolutionMark>,
+}
+
+/// An operator's word on a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResolutionMark {
+    /// As what.
+    pub state: ResolvedAs,
+    /// In the operator's words, masked.
+    pub reason: String,
+    /// Ledger time.
+    pub at: Time,
+    /// Id of the API key that said so; `None` in ledgers that did not keep it.
+    pub by: Option<String>,
+    /// Its event.
+    pub seq: u64,
+    /// The resolution that it corrects.
+    pub corrects: Option<u64>,
 }
 
 impl CallView {
@@ -76,12 +98,16 @@ pub struct DecisionView {
     pub decision: Decision,
     /// Names the effect to the outside service.
     pub idempotency_key: IdempotencyKey,
+    /// Frozen by the first attempt; `None` for an absent call.
+    pub terms: Option<Terms>,
+    /// Where the key window of a keyed call ends.
+    pub key_window_ends_at: Option<Time>,
     /// The attempt that decides; `None` for an absent call.
     pub record: Option<Box<Record>>,
     /// Where the call stands; `None` for an absent call.
     pub etag: Option<String>,
-    /// The newest other call of the run that does the same; `None` for an absent call, of
-    /// which nobody knows what it does.
+    /// The other call that does the same and matters most; `None` for an absent call, of which
+    /// nobody knows what it does.
     pub twin: Option<Twin>,
 }
 
@@ -134,9 +160,16 @@ pub struct LogHead {
 }
 
 impl Snapshot {
-    pub(crate) fn new(reading: Arc<Reading>, keyring: Keyring, clock: &LedgerClock) -> Self {
+    pub(crate) fn new(
+        reading: Arc<Reading>,
+        keyring: Keyring,
+        clock: &LedgerClock,
+        before: Time,
+    ) -> Self {
         // Read after the transaction began, so that no event of the snapshot is later.
-        let now = clock.now();
+        let committed_ms = reading.head.mark.map_or(reading.head.last_at_ms, |mark| mark.at_ms);
+        let latest = Time::from_ms(before.ms().saturating_sub(1).max(committed_ms));
+        let now = clock.now().min(latest);
         let void = reading.head.key_windows_void_until_ms;
         let moment =
             Moment { now, key_windows_void_until: (void > 0).then(|| Time::from_ms(void)) };
@@ -161,6 +194,7 @@ impl Snapshot {
             run_ids: &self.reading.run_ids,
             runs: &self.reading.runs,
             events: &self.reading.events,
+            wide_twins: &self.reading.wide_twins,
             fresh: Fresh::NONE,
         }
     }
@@ -204,6 +238,8 @@ impl Snapshot {
             version: tip.version,
             etag: etag::of(tip, self.now()),
             decision: found.known.decision(&self.moment),
+            key_window_ends_at: tip.key_window_end(),
+            resolutions: lookup.resolutions(&tip.resolutions)?,
             facts: found.known.facts.clone(),
             records,
         })
@@ -238,6 +274,8 @@ impl Snapshot {
             return Ok(DecisionView {
                 decision,
                 idempotency_key,
+                terms: None,
+                key_window_ends_at: None,
                 record: None,
                 etag: None,
                 twin: None,
@@ -246,18 +284,25 @@ impl Snapshot {
         let tip = &found.known.call.tip;
         let lookup = self.lookup();
         let attempt = lookup.deciding(found.run_no, call.tool_call_id.as_str(), tip)?;
+        let facts = &found.known.facts;
+        let namespace_no = found.first.owner.map(|owner| owner.namespace_no);
+        let twins = lookup.twins(&Alike {
+            of: call,
+            tool: &facts.tool,
+            twin_hash: facts.twin_hash(),
+            scope: facts.twin_scope,
+            namespace_no: namespace_no
+                .ok_or(StorageError::Inconsistent("an event is of no namespace"))?,
+            run_no: Some(found.run_no),
+        })?;
         Ok(DecisionView {
+            terms: Some(facts.terms),
+            key_window_ends_at: tip.key_window_end(),
             decision: found.known.decision(&self.moment),
             idempotency_key,
             record: Some(Box::new(lookup.record_of(namespace, &found, &attempt, self.now())?)),
             etag: Some(etag::of(tip, self.now())),
-            twin: lookup.twin(
-                found.run_no,
-                call,
-                &found.known.facts.tool,
-                &found.known.facts.input_hash,
-                self.now(),
-            )?,
+            twin: plan::telling(&twins, self.now()),
         })
     }
 
@@ -279,7 +324,9 @@ impl Snapshot {
         };
         let Some(first_seq) = first_seq else { return Ok(None) };
         let first = self.lookup().event(first_seq)?;
-        let is_own = self.namespace(namespace)?.is_some_and(|row| row.no == first.namespace_no);
+        let is_own = self
+            .namespace(namespace)?
+            .is_some_and(|row| first.owner.is_some_and(|owner| owner.namespace_no == row.no));
         Ok(first.body.call().filter(|_| is_own).map(|(call, _)| call.clone()))
     }
 
@@ -447,32 +494,41 @@ impl Snapshot {
         while let Some(seq) = next.filter(|_| events.len() < limit) {
             let stored = self.lookup().event(seq)?;
             next = stored.before;
-            events.push(event_of(seq, namespace, stored));
+            events.push(event_of(seq, Some(namespace.clone()), stored));
         }
         events.reverse();
         Ok(events)
     }
 
-    /// One event of a namespace and its leaf hash, for checks of the file.
-    pub fn event(
-        &self,
-        namespace: &Namespace,
-        seq: u64,
-    ) -> Result<Option<(Event, Hash)>, StorageError> {
-        let Some(row) = self.namespace(namespace)? else { return Ok(None) };
+    /// One event and its leaf hash, of whatever namespace, for checks of the file.
+    pub fn event(&self, seq: u64) -> Result<Option<(Event, Hash)>, StorageError> {
         let Some(value) = self.reading.events.get(seq)? else { return Ok(None) };
         let leaf = leaf_of(value.value())?;
         let stored = decode_event(value.value())?;
-        Ok((stored.namespace_no == row.no).then(|| (event_of(seq, namespace, stored), leaf)))
+        let namespace = stored.owner.map(|owner| self.name_of(owner.namespace_no)).transpose()?;
+        Ok(Some((event_of(seq, namespace, stored), leaf)))
+    }
+
+    /// The name of a namespace by its number. Reads all of them.
+    fn name_of(&self, namespace_no: u32) -> Result<Namespace, StorageError> {
+        for entry in self.reading.namespaces.iter()? {
+            let (key, value) = entry?;
+            if NamespaceRow::decode(value.value())?.no == namespace_no {
+                let name = std::str::from_utf8(key.value()).ok();
+                let name = name.and_then(|text| Namespace::parse(text).ok());
+                return name.ok_or(StorageError::Inconsistent("a namespace is no name"));
+            }
+        }
+        Err(StorageError::Inconsistent("a namespace number without a name"))
     }
 }
 
-fn event_of(seq: u64, namespace: &Namespace, stored: StoredEvent) -> Event {
+fn event_of(seq: u64, namespace: Option<Namespace>, stored: StoredEvent) -> Event {
+    let owner = namespace.zip(stored.owner);
     Event {
         seq,
-        nseq: stored.nseq,
         at: stored.at,
-        namespace: namespace.clone(),
+        owner: owner.map(|(namespace, owner)| Owner { namespace, nseq: owner.nseq }),
         salt: stored.salt,
         body: stored.body,
     }

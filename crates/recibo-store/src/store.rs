@@ -9,19 +9,21 @@ use std::thread::JoinHandle;
 
 use recibo_core::effect::Policy;
 use recibo_core::id::{Namespace, ScopeId};
-use recibo_core::plan::{Check, Claim, OneShot, Refusal, Report, Resolution};
+use recibo_core::plan::{Check, Claim, OneShot, Refusal, Renewal, Report, Resolution};
 use recibo_core::time::Time;
 use redb::Database;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
-use crate::answer::{Ask, CheckedAnswer, ClaimAnswer, Command, OpenedScope, RecordAnswer, Reply};
+use crate::answer::{CheckedAnswer, ClaimAnswer, OpenedScope, RecordAnswer, RenewedAnswer};
 use crate::api_key::{ApiKeyDraft, ApiKeyInfo, ApiKeys, Revoked};
 use crate::batch::WriterState;
 use crate::clock::LedgerClock;
+use crate::command::{Command, Reply, WriteOp};
 use crate::error::{StorageError, WriteError};
 use crate::hash_index::Readers;
 use crate::keyring::Keyring;
-use crate::snapshot::Snapshot;
+use crate::policies::Policies;
+use crate::snapshot::{ScopeState, ScopeView, Snapshot};
 use crate::writer::{Shared, Writer};
 
 /// An open ledger. Clones share it; it closes when [`Store::close`] is called or the last
@@ -35,6 +37,7 @@ struct Inner {
     keyring: Keyring,
     hash_index: Readers,
     api_keys: ApiKeys,
+    policies: Policies,
     queue: mpsc::Sender<Command>,
     room: Arc<Semaphore>,
     queue_len_max: usize,
@@ -91,10 +94,18 @@ impl Store {
         let room = Arc::new(Semaphore::new(queue_len_max));
         let shared = Arc::new(Shared::default());
         shared.size.store(state.head.size, Ordering::SeqCst);
+        shared.note_leases(&state);
         let (keyring, api_keys) = (state.keyring.clone(), state.api_keys.clone());
+        let policies = state.policies.clone();
         let hash_index = state.hash_index.readers();
-        let writer =
-            Writer { db: db.clone(), state, clock: clock.clone(), queue, shared: shared.clone() };
+        let writer = Writer {
+            db: db.clone(),
+            state,
+            clock: clock.clone(),
+            queue,
+            shared: shared.clone(),
+            closed: Vec::new(),
+        };
         let thread = std::thread::Builder::new()
             .name("recibo-writer".into())
             .spawn(move || writer.run())
@@ -107,6 +118,7 @@ impl Store {
             keyring,
             hash_index,
             api_keys,
+            policies,
             queue,
             room,
             queue_len_max,
@@ -120,12 +132,30 @@ impl Store {
         self.0.clock.now()
     }
 
+    /// The first end of a lease that is not durable: should the machine boot anew after it, the
+    /// next start would take that lease for one that lives.
+    pub(crate) fn unmarked_lease_end(&self) -> Time {
+        let end_ms = self.0.shared.unmarked_lease_end_ms.load(Ordering::SeqCst);
+        Time::from_ms(end_ms)
+    }
+
+    /// Makes durable how late it is.
+    pub(crate) fn mark(&self) -> Pending<()> {
+        self.ask(&no_namespace(), |reply| WriteOp::Mark { reply })
+    }
+
     /// A consistent view of what is durable now. Reads block: in async code, open and use
-    /// snapshots on a blocking thread.
+    /// snapshots on a blocking thread. Where a lease may be shown as over, take
+    /// [`Store::settled`].
     pub fn snapshot(&self) -> Result<Snapshot, StorageError> {
+        self.snapshot_before(Time::from_ms(u64::MAX))
+    }
+
+    /// The same as of a time before `end`, where the newest commit is not later.
+    pub(crate) fn snapshot_before(&self, end: Time) -> Result<Snapshot, StorageError> {
         let inner = &self.0;
         let reading = inner.shared.latest.get(self.size(), &inner.db, &inner.hash_index)?;
-        Ok(Snapshot::new(reading, inner.keyring.clone(), &inner.clock))
+        Ok(Snapshot::new(reading, inner.keyring.clone(), &inner.clock, end))
     }
 
     /// Number of durable events.
@@ -168,18 +198,18 @@ impl Store {
         label: Option<String>,
         ttl_ms: u64,
     ) -> Pending<OpenedScope> {
-        self.ask(namespace, |reply| Ask::OpenScope { label, ttl_ms, reply })
+        self.ask(namespace, |reply| WriteOp::OpenScope { label, ttl_ms, reply })
     }
 
     /// Closes a scope and wipes its key; `false` if the namespace has no such scope.
     pub fn close_scope(&self, namespace: &Namespace, scope_id: &ScopeId) -> Pending<bool> {
         let scope_id = scope_id.clone();
-        self.ask(namespace, |reply| Ask::CloseScope { scope_id, reply })
+        self.ask(namespace, |reply| WriteOp::CloseScope { scope_id, reply })
     }
 
     /// Claims an attempt.
     pub fn claim(&self, namespace: &Namespace, claim: Claim) -> Pending<ClaimAnswer> {
-        self.ask(namespace, |reply| Ask::Claim { claim: Box::new(claim), reply })
+        self.ask(namespace, |reply| WriteOp::Claim { claim: Box::new(claim), reply })
     }
 
     /// Reports the outcome of a granted attempt. `scope_id` may name a living scope to sign
@@ -192,7 +222,18 @@ impl Store {
         scope_id: Option<ScopeId>,
     ) -> Pending<RecordAnswer> {
         let report = Box::new(report);
-        self.ask(namespace, |reply| Ask::Report { report, lease_token, scope_id, reply })
+        self.ask(namespace, |reply| WriteOp::Report { report, lease_token, scope_id, reply })
+    }
+
+    /// Renews the lease of a granted attempt.
+    pub fn renew(
+        &self,
+        namespace: &Namespace,
+        renewal: Renewal,
+        lease_token: String,
+    ) -> Pending<RenewedAnswer> {
+        let renewal = Box::new(renewal);
+        self.ask(namespace, |reply| WriteOp::Renew { renewal, lease_token, reply })
     }
 
     /// Records finished attempts, each on its own, in one write.
@@ -202,12 +243,12 @@ impl Store {
         shots: Vec<OneShot>,
     ) -> Pending<Vec<Result<RecordAnswer, Refusal>>> {
         let writes = shots.len();
-        self.ask_for(namespace, writes, |reply| Ask::Record { shots, reply })
+        self.ask_for(namespace, writes, |reply| WriteOp::Record { shots, reply })
     }
 
     /// Stores what the outside service said of an attempt.
     pub fn check(&self, namespace: &Namespace, check: Check) -> Pending<CheckedAnswer> {
-        self.ask(namespace, |reply| Ask::Check { check: Box::new(check), reply })
+        self.ask(namespace, |reply| WriteOp::Check { check: Box::new(check), reply })
     }
 
     /// Stores an operator's word on a call. `etag` is an `If-Match` value.
@@ -218,18 +259,18 @@ impl Store {
         etag: String,
     ) -> Pending<()> {
         let resolution = Box::new(resolution);
-        self.ask(namespace, |reply| Ask::Resolve { resolution, etag, reply })
+        self.ask(namespace, |reply| WriteOp::Resolve { resolution, etag, reply })
     }
 
     /// Replaces the effect policy of a namespace; answers the number of the event.
     pub fn set_policy(&self, namespace: &Namespace, policy: Policy) -> Pending<u64> {
-        self.ask(namespace, |reply| Ask::SetPolicy { policy, reply })
+        self.ask(namespace, |reply| WriteOp::SetPolicy { policy, reply })
     }
 
     /// Creates an API key from its draft (see [`crate::api_key::make`]).
     pub fn create_api_key(&self, draft: ApiKeyDraft) -> Pending<ApiKeyInfo> {
         let namespace = draft.namespace.clone();
-        self.ask(&namespace, |reply| Ask::CreateApiKey { draft, reply })
+        self.ask(&namespace, |reply| WriteOp::CreateApiKey { draft, reply })
     }
 
     /// Revokes an API key, unless it is the last one that is good for ever in a role: without
@@ -241,13 +282,34 @@ impl Store {
         kept_role: &'static str,
     ) -> Pending<Revoked> {
         let id = id.to_owned();
-        self.ask(namespace, |reply| Ask::RevokeApiKey { id, kept_role, reply })
+        self.ask(namespace, |reply| WriteOp::RevokeApiKey { id, kept_role, reply })
+    }
+
+    /// What is known of a scope. Blocks for a read or two.
+    pub fn scope(
+        &self,
+        namespace: &Namespace,
+        scope_id: &ScopeId,
+    ) -> Result<Option<ScopeView>, StorageError> {
+        let view = self.snapshot()?.scope(namespace, scope_id)?;
+        match view {
+            // It may have been closed between the view and the look at the keys.
+            Some(ScopeView { state: ScopeState::Gone, .. }) => {
+                self.snapshot()?.scope(namespace, scope_id)
+            }
+            view => Ok(view),
+        }
     }
 
     /// Appends what time alone has caused: ends of leases and of scopes. Call it about once a
     /// second; nothing that is answered depends on when.
     pub fn tick(&self, namespace: &Namespace) -> Pending<()> {
-        self.ask(namespace, |reply| Ask::Tick { reply })
+        self.ask(namespace, |reply| WriteOp::Tick { reply })
+    }
+
+    /// The effect policy of a namespace in force.
+    pub fn policy(&self, namespace: &Namespace) -> Arc<Policy> {
+        self.0.policies.get(namespace)
     }
 
     /// The API key that this text is, if it is good now.
@@ -272,7 +334,7 @@ impl Store {
     /// Serves what is in the queue, then stops the writer and waits for it. Blocks.
     pub fn close(&self) {
         // An error means that the writer is gone already.
-        let command = Command { namespace: no_namespace(), ask: Ask::Close, room: None };
+        let command = Command { namespace: no_namespace(), op: WriteOp::Close, room: None };
         let _ = self.0.queue.blocking_send(command);
         let thread = self.0.thread.lock().expect("no holder panics").take();
         if let Some(thread) = thread {
@@ -280,8 +342,8 @@ impl Store {
         }
     }
 
-    fn ask<T>(&self, namespace: &Namespace, ask: impl FnOnce(Reply<T>) -> Ask) -> Pending<T> {
-        self.ask_for(namespace, 1, ask)
+    fn ask<T>(&self, namespace: &Namespace, op: impl FnOnce(Reply<T>) -> WriteOp) -> Pending<T> {
+        self.ask_for(namespace, 1, op)
     }
 
     /// Asks for so many writes at once. The room is counted in writes, not in requests: what
@@ -290,14 +352,14 @@ impl Store {
         &self,
         namespace: &Namespace,
         writes: usize,
-        ask: impl FnOnce(Reply<T>) -> Ask,
+        op: impl FnOnce(Reply<T>) -> WriteOp,
     ) -> Pending<T> {
         let writes = u32::try_from(writes.clamp(1, self.0.queue_len_max)).unwrap_or(u32::MAX);
         let Ok(room) = self.0.room.clone().try_acquire_many_owned(writes) else {
             return Pending(State::Refused(Some(WriteError::QueueFull)));
         };
         let (reply, receiver) = oneshot::channel();
-        let command = Command { namespace: namespace.clone(), ask: ask(reply), room: Some(room) };
+        let command = Command { namespace: namespace.clone(), op: op(reply), room: Some(room) };
         match self.0.queue.try_send(command) {
             Ok(()) => Pending(State::Waiting(receiver)),
             Err(mpsc::error::TrySendError::Full(_)) => {

@@ -9,7 +9,8 @@
 //! | `namespaces` | name | number, events so far, policy |
 //! | `run_ids` | namespace number, run id | run number |
 //! | `runs` | run number, kind, rest | everything of a run side by side (see [`RunKey`]) |
-//! | `open_calls` | kind, first seq of the call | calls with an open attempt, and unknown calls (see [`OpenKey`]) |
+//! | `open_calls` | kind, namespace number, first seq of the call | calls with an open attempt, and unknown calls (see [`OpenKey`]) |
+//! | `wide_twins` | namespace number, digest, first seq of the call | run number: calls whose twins are looked for in all runs |
 //! | `operation_keys` | namespace number, key | first seq of the call |
 //! | `hash_index` | run, block | calls by idempotency key (see `hash_index`) |
 //! | `scopes` | scope id | when opened and closed |
@@ -28,6 +29,7 @@ pub(crate) const NAMESPACES: Bytes = Bytes::new("namespaces");
 pub(crate) const RUN_IDS: Bytes = Bytes::new("run_ids");
 pub(crate) const RUNS: Bytes = Bytes::new("runs");
 pub(crate) const OPEN_CALLS: Bytes = Bytes::new("open_calls");
+pub(crate) const WIDE_TWINS: Bytes = Bytes::new("wide_twins");
 pub(crate) const OPERATION_KEYS: Bytes = Bytes::new("operation_keys");
 pub(crate) const HASH_INDEX: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("hash_index");
 pub(crate) const SCOPES: Bytes = Bytes::new("scopes");
@@ -112,7 +114,7 @@ impl RunKey {
         TableKey::of(&[&number(run_no), Self::TWIN, digest, &number(first_seq)])
     }
 
-    /// The number at the end of an order or twin key.
+    /// The number at the end of an order or twin key, or of a wide twin's.
     pub(crate) fn first_seq_of(key: &[u8]) -> Option<u64> {
         let [a, b, c, d, e] = *key.last_chunk::<NUMBER_LEN>()?;
         Some(u64::from_be_bytes([0, 0, 0, a, b, c, d, e]))
@@ -125,7 +127,8 @@ impl RunKey {
 pub(crate) const EARLY_CALLS: usize = 256;
 
 /// Keys of the `open_calls` table. Calls with an open attempt stand apart, since a start
-/// reads all of them, and there may be many unknown ones.
+/// reads all of them, and there may be many unknown ones. Those of a namespace stand together:
+/// one namespace's backlog never slows another's pages.
 pub(crate) struct OpenKey;
 
 impl OpenKey {
@@ -133,19 +136,24 @@ impl OpenKey {
     const UNKNOWN: &[u8] = b"u";
 
     /// A call whose newest attempt is open.
-    pub(crate) fn open(first_seq: u64) -> TableKey {
-        TableKey::of(&[Self::OPEN, &first_seq.to_be_bytes()])
+    pub(crate) fn open(namespace_no: u32, first_seq: u64) -> TableKey {
+        TableKey::of(&[Self::OPEN, &namespace_no.to_be_bytes(), &first_seq.to_be_bytes()])
     }
 
     /// An unknown call whose newest attempt is over.
-    pub(crate) fn unknown(first_seq: u64) -> TableKey {
-        TableKey::of(&[Self::UNKNOWN, &first_seq.to_be_bytes()])
+    pub(crate) fn unknown(namespace_no: u32, first_seq: u64) -> TableKey {
+        TableKey::of(&[Self::UNKNOWN, &namespace_no.to_be_bytes(), &first_seq.to_be_bytes()])
     }
 
     /// The first seq in a key.
     pub(crate) fn first_seq_of(key: &[u8]) -> Option<u64> {
         key.last_chunk::<8>().map(|bytes| u64::from_be_bytes(*bytes))
     }
+}
+
+/// A call whose twins are looked for in all runs of its namespace.
+pub(crate) fn wide_twin(namespace_no: u32, digest: &[u8; 8], first_seq: u64) -> TableKey {
+    TableKey::of(&[&namespace_no.to_be_bytes(), digest, &number(first_seq)])
 }
 
 /// A name under a namespace number.

@@ -1,4 +1,4 @@
-//! Waiting for a decision that is not `wait`.
+//! Waiting: for the end of a lease to be durable, and for a decision that is not `wait`.
 
 use std::future::Future;
 use std::pin::pin;
@@ -8,8 +8,8 @@ use recibo_core::id::{CallRef, Namespace};
 use recibo_core::status::DecisionKind;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::error::StorageError;
-use crate::snapshot::DecisionView;
+use crate::error::{StorageError, WriteError};
+use crate::snapshot::{DecisionView, Snapshot};
 use crate::store::Store;
 
 /// Longest pause between two looks at a call while others are written. Every commit wakes
@@ -17,6 +17,19 @@ use crate::store::Store;
 const PAUSE_MAX: Duration = Duration::from_millis(100);
 
 impl Store {
+    /// A view in which every lease that is over is over durably: what is read as over stays over,
+    /// whatever happens to the machine. Writes that are under way are waited for.
+    pub async fn settled(&self) -> Result<Snapshot, StorageError> {
+        let now = self.now();
+        while self.is_serving() && self.unmarked_lease_end() <= now {
+            if let Err(WriteError::QueueFull) = self.mark().await {
+                sleep(Duration::from_millis(1)).await;
+            }
+        }
+        // Another lease may have ended meanwhile. To wait again and again would have no end.
+        self.snapshot_before(self.unmarked_lease_end())
+    }
+
     /// The decision once it is not `wait`, or as it is when the time is over, when `stop` is done,
     /// or when writes are served no more. Needs a runtime with time.
     ///
@@ -36,7 +49,7 @@ impl Store {
         loop {
             // Before the look, so that no commit in between is missed.
             let size = self.size();
-            let view = self.snapshot()?.decision(namespace, call)?;
+            let view = self.settled().await?.decision(namespace, call)?;
             let is_over = is_stopped || Instant::now() >= deadline;
             if view.decision.kind != DecisionKind::Wait || is_over || !self.is_serving() {
                 return Ok(view);

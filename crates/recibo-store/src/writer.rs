@@ -8,14 +8,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use recibo_core::decision::Moment;
+use recibo_core::id::ScopeId;
 use recibo_core::plan::Refusal;
 use recibo_core::time::Time;
 use redb::Database;
 use tokio::sync::mpsc;
 
-use crate::answer::{Ask, Command, RecordAnswer, Reply};
+use crate::answer::RecordAnswer;
 use crate::batch::{Batch, Tables, WriterState};
 use crate::clock::LedgerClock;
+use crate::command::{Command, Reply, WriteOp};
 use crate::error::{StorageError, WriteError};
 use crate::snapshot::Latest;
 
@@ -32,6 +34,9 @@ pub(crate) struct Shared {
     pub(crate) failed: AtomicBool,
     /// Number of committed events.
     pub(crate) size: AtomicU64,
+    /// The first end of a lease that lies after the newest durable clock mark, in milliseconds:
+    /// who reads later than that may show a lease as over which the next start would not.
+    pub(crate) unmarked_lease_end_ms: AtomicU64,
     /// What the newest commit looks like to readers.
     pub(crate) latest: Latest,
     /// Wakes those who wait for a call to change.
@@ -41,6 +46,14 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// Takes note of the leases as the newest commit leaves them.
+    pub(crate) fn note_leases(&self, state: &WriterState) {
+        let marked_ms = state.head.mark.map_or(0, |mark| mark.at_ms);
+        let unmarked = state.leases.range((Time::from_ms(marked_ms.saturating_add(1)), 0, 0)..);
+        let end_ms = unmarked.map(|(end, ..)| end.ms()).next();
+        self.unmarked_lease_end_ms.store(end_ms.unwrap_or(u64::MAX), Ordering::SeqCst);
+    }
+
     /// Remembers a failure before anybody is told, so that who is told finds it so: whoever
     /// waits is told by the drop of a reply, which comes with the error.
     fn note<T>(&self, result: Result<T, StorageError>) -> Result<T, StorageError> {
@@ -61,6 +74,8 @@ pub(crate) struct Writer {
     pub(crate) clock: LedgerClock,
     pub(crate) queue: mpsc::Receiver<Command>,
     pub(crate) shared: Arc<Shared>,
+    /// Scopes that the newest batch closed; their keys are wiped once it is durable.
+    pub(crate) closed: Vec<ScopeId>,
 }
 
 impl Writer {
@@ -78,7 +93,7 @@ impl Writer {
                 drafts += weight(&command);
                 commands.push(command);
             }
-            closing = commands.iter().any(|command| matches!(command.ask, Ask::Close));
+            closing = commands.iter().any(|command| matches!(command.op, WriteOp::Close));
             if let Err(error) = self.batch(commands) {
                 tracing::error!(error = &error as &dyn std::error::Error, "the ledger stops");
                 closing = true;
@@ -95,6 +110,11 @@ impl Writer {
         if is_durable {
             self.shared.size.store(self.state.head.size, Ordering::SeqCst);
             self.shared.latest.forget();
+            self.shared.note_leases(&self.state);
+            // Not before: who reads in between finds the scope open, or finds it closed.
+            for scope_id in std::mem::take(&mut self.closed) {
+                self.state.keyring.remove(&scope_id);
+            }
         }
         // From here on the batch counts.
         for answer in pending {
@@ -109,15 +129,16 @@ impl Writer {
         commands: Vec<Command>,
         pending: &mut Vec<Pending>,
     ) -> Result<(), StorageError> {
-        let moment = moment(&self.state, self.clock.now());
+        let (now, mark) = self.clock.look();
+        let moment = moment(&self.state, now);
         let size_before = self.state.head.size;
         let txn = self.shared.note(begin(&self.db))?;
         let tables = self.shared.note(Tables::open(&txn))?;
         let mut batch = Batch::begin(tables, &mut self.state, moment);
         let mut is_changed = false;
-        for Command { namespace, ask, room: _room } in commands {
-            is_changed |= matches!(ask, Ask::CreateApiKey { .. } | Ask::RevokeApiKey { .. });
-            serve(&mut batch, &self.shared, &namespace, ask, pending)?;
+        for Command { namespace, op, room: _room } in commands {
+            is_changed |= changes_without_event(&op, &batch);
+            serve(&mut batch, &self.shared, &namespace, op, pending)?;
         }
         is_changed |= batch.state.head.size != size_before;
         if !is_changed {
@@ -126,9 +147,21 @@ impl Writer {
             txn.abort()?;
             return Ok(());
         }
-        batch.finish(&txn)?;
+        let closed = batch.finish(&txn, mark)?;
         txn.commit()?;
+        self.closed = closed;
         Ok(())
+    }
+}
+
+/// Whether a request changes something that no event says.
+fn changes_without_event(op: &WriteOp, batch: &Batch<'_, '_>) -> bool {
+    match op {
+        WriteOp::CreateApiKey { .. } | WriteOp::RevokeApiKey { .. } | WriteOp::Mark { .. } => true,
+        // A start on another boot counts from the last mark, so there is one a second while
+        // that can matter.
+        WriteOp::Tick { .. } => !batch.state.leases.is_empty(),
+        _ => false,
     }
 }
 
@@ -161,8 +194,8 @@ pub(crate) fn moment(state: &WriterState, now: Time) -> Moment {
 }
 
 fn weight(command: &Command) -> usize {
-    match &command.ask {
-        Ask::Record { shots, .. } => shots.len(),
+    match &command.op {
+        WriteOp::Record { shots, .. } => shots.len(),
         _ => 1,
     }
 }
@@ -171,31 +204,35 @@ fn serve(
     batch: &mut Batch<'_, '_>,
     shared: &Shared,
     namespace: &recibo_core::id::Namespace,
-    ask: Ask,
+    op: WriteOp,
     pending: &mut Vec<Pending>,
 ) -> Result<(), StorageError> {
     let refused = WriteError::Refused;
-    match ask {
-        Ask::OpenScope { label, ttl_ms, reply } => {
+    match op {
+        WriteOp::OpenScope { label, ttl_ms, reply } => {
             let opened = shared.note(batch.open_scope(namespace, label, ttl_ms))?;
-            later(pending, reply, Ok(opened));
+            later(pending, reply, opened.map_err(refused));
         }
-        Ask::CloseScope { scope_id, reply } => {
+        WriteOp::CloseScope { scope_id, reply } => {
             let end = recibo_core::status::ScopeEnd::Closed;
             let closed = shared.note(batch.close_scope(namespace, &scope_id, end))?;
             later(pending, reply, Ok(closed));
         }
-        Ask::Claim { claim, reply } => {
+        WriteOp::Claim { claim, reply } => {
             let answer = shared.note(batch.claim(namespace, &claim))?;
             later(pending, reply, answer.map_err(refused));
         }
-        Ask::Report { report, lease_token, scope_id, reply } => {
+        WriteOp::Report { report, lease_token, scope_id, reply } => {
             let answer =
                 shared.note(batch.report(namespace, &report, &lease_token, scope_id.as_ref()))?;
             note_receipts(pending, [&answer]);
             later(pending, reply, answer.map_err(refused));
         }
-        Ask::Record { shots, reply } => {
+        WriteOp::Renew { renewal, lease_token, reply } => {
+            let answer = shared.note(batch.renew(namespace, &renewal, &lease_token))?;
+            later(pending, reply, answer.map_err(refused));
+        }
+        WriteOp::Record { shots, reply } => {
             let mut answers = Vec::with_capacity(shots.len());
             for shot in &shots {
                 answers.push(shared.note(batch.record(namespace, shot))?);
@@ -203,31 +240,39 @@ fn serve(
             note_receipts(pending, &answers);
             later(pending, reply, Ok(answers));
         }
-        Ask::Check { check, reply } => {
+        WriteOp::Check { check, reply } => {
             let answer = shared.note(batch.check(namespace, &check))?;
             later(pending, reply, answer.map_err(refused));
         }
-        Ask::Resolve { resolution, etag, reply } => {
+        WriteOp::Resolve { resolution, etag, reply } => {
             let answer = shared.note(batch.resolve(namespace, &resolution, &etag))?;
             later(pending, reply, answer.map_err(refused));
         }
-        Ask::SetPolicy { policy, reply } => {
-            let seq = batch.set_policy(namespace, policy);
+        WriteOp::SetPolicy { policy, reply } => {
+            let policy = Arc::new(policy);
+            let seq = batch.set_policy(namespace, policy.clone());
+            let (policies, name) = (batch.state.policies.clone(), namespace.clone());
+            pending.push(Box::new(move |is_durable| {
+                if is_durable {
+                    policies.set(name, policy);
+                }
+            }));
             later(pending, reply, Ok(seq));
         }
-        Ask::CreateApiKey { draft, reply } => {
+        WriteOp::CreateApiKey { draft, reply } => {
             let info = shared.note(batch.create_api_key(draft))?;
             later(pending, reply, Ok(info));
         }
-        Ask::RevokeApiKey { id, kept_role, reply } => {
+        WriteOp::RevokeApiKey { id, kept_role, reply } => {
             let revoked = shared.note(batch.revoke_api_key(&id, kept_role))?;
             later(pending, reply, Ok(revoked));
         }
-        Ask::Tick { reply } => {
+        WriteOp::Tick { reply } => {
             shared.note(batch.tick())?;
             later(pending, reply, Ok(()));
         }
-        Ask::Close => {}
+        WriteOp::Mark { reply } => later(pending, reply, Ok(())),
+        WriteOp::Close => {}
     }
     Ok(())
 }

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use recibo_core::effect::Effect;
+use recibo_core::effect::{Effect, StatedTerms};
 use recibo_core::event::Outcome;
 use recibo_core::hash::{InputHash, OutputHash};
 use recibo_core::id::{CallRef, Labels, Namespace, RunId, ScopeId, ToolCallId, ToolName};
@@ -41,7 +41,7 @@ fn shot(n: u64, scope_id: &ScopeId) -> OneShot {
         scope_id: scope_id.clone(),
         tool: ToolName::parse("mail").unwrap(),
         input_hash: InputHash::of_canonical(&n.to_string()),
-        effect: Some(Effect::Opaque),
+        terms: StatedTerms::of(Some(Effect::Opaque)),
         operation_key: None,
         message_id: None,
         labels: Labels::default(),
@@ -56,7 +56,9 @@ fn shot(n: u64, scope_id: &ScopeId) -> OneShot {
             provider_ref: None,
             message_id: None,
             redacted: false,
+            answered: false,
         },
+        twin_hash: None,
     }
 }
 

@@ -179,7 +179,7 @@ fn c29_the_same_call_under_another_id_is_pointed_out() {
     assert!(first.at("twin").is_null());
     service.advance_ms(3);
     let second = api.claim("r", "c2", &scope, "y", json!({})).expect(201);
-    let twin = json!({"tool_call_id": "c1", "attempt": 1, "state": "in_flight"});
+    let twin = json!({"run_id": "r", "tool_call_id": "c1", "attempt": 1, "state": "in_flight"});
     assert_eq!(second.at("twin"), &twin);
     // Another input, another tool or another run is no twin.
     let others = [

@@ -110,10 +110,15 @@ fn c14_only_the_clock_of_the_ledger_decides() {
     service.advance_ms(4000);
     assert_eq!(service.api.decision("r", "c").at("retry_after_ms"), 6000);
 
-    // And across a restart: ledger time stands where the last event was.
+    // Nor does a restart on the same boot.
     service.restart();
     let wait = service.api.decision("r", "c");
-    assert_eq!((wait.str("decision"), wait.at("retry_after_ms")), ("wait", &json!(10_000)));
+    assert_eq!((wait.str("decision"), wait.at("retry_after_ms")), ("wait", &json!(6000)));
+    // On another boot ledger time stands where the ledger was last seen.
+    service.tick();
+    service.reboot(0);
+    let wait = service.api.decision("r", "c");
+    assert_eq!((wait.str("decision"), wait.at("retry_after_ms")), ("wait", &json!(6000)));
     let report =
         json!({"lease_token": token, "status": "timeout", "duration_ms": 1, "error_class": "t"});
     service.api.report("r", "c", 1, report).expect(200);
@@ -149,8 +154,57 @@ fn c30_a_slow_tool_is_not_started_twice() {
     assert_eq!(api.decision("r", "c").at("decision"), "reuse");
 }
 
+/// A process that is killed and started again and again: the lease ends when it should.
 #[test]
-fn a_restart_gives_a_lease_its_time_again_but_no_keyed_one_more_than_its_window() {
+fn a_dead_attempts_lease_ends_however_often_the_ledger_restarts() {
+    for (effect, after) in
+        [("opaque", "stop"), ("idempotent", "proceed"), ("queryable", "check_status")]
+    {
+        let mut service = Service::start();
+        let scope = service.api.scope();
+        let asked = json!({"lease_ms": 3000, "effect": effect});
+        service.api.claim("r", "c", &scope, "c1", asked).expect(201);
+        let mut seen = Vec::new();
+        for _ in 0..6 {
+            service.clock.advance_ms(900);
+            service.restart();
+            seen.push(service.api.decision("r", "c").str("decision").to_owned());
+        }
+        assert_eq!(seen, ["wait", "wait", "wait", after, after, after], "{effect}");
+    }
+}
+
+#[test]
+fn another_boot_gives_a_lease_what_remained_and_never_twice_its_length() {
+    let mut service = Service::start();
+    let scope = service.api.scope();
+    service.api.claim("r", "c", &scope, "c1", json!({"lease_ms": 10_000})).expect(201);
+    let mut left = Vec::new();
+    for _ in 0..4 {
+        service.advance_ms(1000);
+        service.tick();
+        service.reboot(4000);
+        left.push(service.api.decision("r", "c").at("retry_after_ms").clone());
+    }
+    // 4 s were added, then 8, then no more than the 10 s that were granted.
+    assert_eq!(left, [json!(9000), json!(8000), json!(5000), json!(null)]);
+    assert_eq!(service.api.decision("r", "c").at("state"), "unknown");
+}
+
+/// Even where the last clock mark before the crash is older than the end of the lease.
+#[test]
+fn a_lease_that_was_read_as_over_stays_over_on_another_boot() {
+    let mut service = Service::start();
+    let scope = service.api.scope();
+    service.api.claim("r", "c", &scope, "c1", json!({"lease_ms": 10_000})).expect(201);
+    service.advance_ms(10_000);
+    assert_eq!(service.api.decision("r", "c").at("state"), "unknown");
+    service.reboot(0);
+    assert_eq!(service.api.decision("r", "c").at("state"), "unknown");
+}
+
+#[test]
+fn another_boot_gives_no_keyed_lease_more_than_its_window() {
     let mut service = Service::start();
     let scope = service.api.scope();
     let keyed = json!([{"match": "k", "effect": "keyed", "key_window_ms": 10_000}]);
@@ -159,10 +213,9 @@ fn a_restart_gives_a_lease_its_time_again_but_no_keyed_one_more_than_its_window(
     service.api.claim("r", "plain", &scope, "c1", json!({"lease_ms": 10_000})).expect(201);
     service.advance_ms(4000);
     service.tick();
-    // Down for a while, the wall clock going on: the last event is what counts.
-    service.clock.advance_ms(3000);
-    service.restart();
+    // Down for a while, the wall clock going on: when the ledger was last seen is what counts.
+    service.reboot(3000);
     let left = |call: &str| service.api.decision("r", call).at("retry_after_ms").clone();
-    assert_eq!(left("plain"), json!(10_000), "what was left at the last event");
+    assert_eq!(left("plain"), json!(6000), "what was left then");
     assert_eq!(left("keyed"), json!(3000), "the outside service forgets its key then");
 }

@@ -1,13 +1,18 @@
 //! Calls, pages of calls, runs and batches.
 
 use recibo_core::decision::Decision;
+use recibo_core::effect::Terms as CoreTerms;
+use recibo_core::time::Time;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::{OutcomeAnswer, Record};
 use crate::problem::Problem;
-use crate::word::{CallStateWord, DecisionKindWord, EffectWord, ReasonWord, Timestamp, Word};
+use crate::word::{
+    CallStateWord, DecisionKindWord, EffectWord, IsErrorWord, ReasonWord, ResolvedAsWord,
+    Timestamp, Word,
+};
 
 /// A call with all its attempts.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -32,10 +37,69 @@ pub struct Call {
     /// Hash of the canonical arguments; null once swept.
     #[schema(required)]
     pub input_hash: Option<String>,
+    /// Frozen by the first attempt.
+    #[serde(default)]
+    pub terms: Terms,
     /// In order.
     pub attempts: Vec<Record>,
+    /// An operator's words, in order; the newest 64.
+    #[serde(default)]
+    pub resolutions: Vec<ResolutionEntry>,
     /// The seq of the call's last event.
     pub version: u64,
+}
+
+/// The numbers that a call's first attempt froze. Each is null where it froze none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Terms {
+    /// How long the outside service honours the idempotency key, from the start of attempt 1.
+    #[schema(required)]
+    pub key_window_ms: Option<u64>,
+    /// When that is over.
+    #[schema(required)]
+    pub key_window_ends_at: Option<Timestamp>,
+    /// How long after an attempt's end the outside service's answer is final.
+    #[schema(required)]
+    pub settle_ms: Option<u64>,
+    /// Attempts that are granted.
+    #[schema(required)]
+    pub max_attempts: Option<u32>,
+    /// What the tool's own error says of the effect.
+    #[schema(required)]
+    pub is_error: Option<IsErrorWord>,
+}
+
+impl Terms {
+    /// From what the ledger found.
+    pub fn from_core(terms: &CoreTerms, key_window_ends_at: Option<Time>) -> Self {
+        Self {
+            key_window_ms: terms.key_window_ms,
+            key_window_ends_at: key_window_ends_at.map(Timestamp),
+            settle_ms: terms.settle_ms,
+            max_attempts: terms.max_attempts,
+            is_error: terms.is_error.map(Word),
+        }
+    }
+}
+
+/// An operator's word on a call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ResolutionEntry {
+    /// As what.
+    pub state: ResolvedAsWord,
+    /// In the operator's words.
+    pub reason: String,
+    /// Ledger time.
+    pub at: Timestamp,
+    /// Id of the API key that said so, `local` without one; null in ledgers of earlier versions,
+    /// which did not keep it.
+    #[schema(required)]
+    pub by: Option<String>,
+    /// Its event.
+    pub seq: u64,
+    /// The seq of the resolution that it corrects.
+    #[schema(required)]
+    pub corrects: Option<u64>,
 }
 
 /// A call and what to do about it: answer to a status check, a resolution, and to the search

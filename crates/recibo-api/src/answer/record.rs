@@ -5,12 +5,15 @@ use std::collections::BTreeMap;
 use recibo_core::hash::hex;
 use recibo_core::receipt::receipt_line;
 use recibo_core::record::Record as CoreRecord;
+use recibo_core::status::OutcomeStatus;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use crate::word::words;
 use crate::word::{
-    AttemptStatusWord, EffectWord, OutcomeStatusWord, SettledByWord, Timestamp, Word,
+    AttemptStatusWord, CheckAnswerWord, EffectWord, OutcomeStatusWord, SettledByWord, Timestamp,
+    Word,
 };
 
 /// What the ledger knows of one attempt.
@@ -88,6 +91,9 @@ pub struct Record {
     /// Who settled the status, if no definite outcome did.
     #[schema(required)]
     pub settled_by: Option<SettledByWord>,
+    /// Status checks, in order; the newest 64.
+    #[serde(default)]
+    pub checks: Vec<CheckEntry>,
     /// What removed the details, if anything did.
     #[schema(required)]
     pub swept: Option<Swept>,
@@ -104,6 +110,21 @@ pub struct OutcomeEntry {
     pub seq: u64,
     /// Whether it came after another one or after the lease.
     pub late: bool,
+}
+
+/// A status check of an attempt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CheckEntry {
+    /// What the outside service said.
+    pub answer: CheckAnswerWord,
+    /// Who was asked.
+    pub source: String,
+    /// Ledger time.
+    pub at: Timestamp,
+    /// Its event.
+    pub seq: u64,
+    /// Whether it settled the attempt.
+    pub counted: bool,
 }
 
 /// The events of an attempt; the same one twice for a one-shot.
@@ -173,6 +194,17 @@ impl Record {
             redacted: record.redacted,
             late: record.late,
             settled_by: record.settled_by.map(Word),
+            checks: record
+                .checks
+                .iter()
+                .map(|mark| CheckEntry {
+                    answer: Word(mark.answer),
+                    source: mark.source.clone(),
+                    at: Timestamp(mark.at),
+                    seq: mark.seq,
+                    counted: mark.counted,
+                })
+                .collect(),
             swept: None,
         }
     }
@@ -191,6 +223,36 @@ pub struct OutcomeAnswer {
     /// `[receipt: <token>]`; null without a token.
     #[schema(required)]
     pub receipt_line: Option<String>,
+    /// Why a success has no token.
+    #[schema(required)]
+    pub no_token_reason: Option<NoTokenReasonWord>,
+}
+
+words! {
+    NoTokenReason, NoTokenReasonWord = NoTokenReason::ALL, unknown is ScopeGone;
+}
+
+/// Why a success has no token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoTokenReason {
+    /// The key that was to sign is gone, and no other scope was named that lives.
+    ScopeGone,
+}
+
+impl NoTokenReason {
+    const ALL: &'static [Self] = &[Self::ScopeGone];
+
+    /// The word of the contract.
+    pub fn as_str(self) -> &'static str {
+        "scope_gone"
+    }
+
+    /// Only a success that was reported can have had a token.
+    fn of(record: &CoreRecord) -> Option<Self> {
+        let deciding = record.outcomes.iter().find(|mark| Some(mark.seq) == record.finished_seq)?;
+        let is_unsigned = deciding.status == OutcomeStatus::Ok && record.token.is_none();
+        is_unsigned.then_some(Self::ScopeGone)
+    }
 }
 
 impl OutcomeAnswer {
@@ -198,6 +260,7 @@ impl OutcomeAnswer {
     pub fn from_core(record: &CoreRecord, replayed: bool) -> Self {
         Self {
             receipt_line: record.token.as_ref().map(receipt_line),
+            no_token_reason: NoTokenReason::of(record).map(Word),
             record: Record::from_core(record),
             replayed,
         }
@@ -212,8 +275,9 @@ impl TryFrom<Box<RawValue>> for OutcomeAnswer {
         struct Rest {
             replayed: bool,
             receipt_line: Option<String>,
+            no_token_reason: Option<NoTokenReasonWord>,
         }
-        let Rest { replayed, receipt_line } = super::part(&text)?;
-        Ok(Self { record: super::part(&text)?, replayed, receipt_line })
+        let Rest { replayed, receipt_line, no_token_reason } = super::part(&text)?;
+        Ok(Self { record: super::part(&text)?, replayed, receipt_line, no_token_reason })
     }
 }

@@ -4,9 +4,10 @@ use recibo_core::effect::Effect;
 use recibo_core::hash::{InputHash, OutputHash};
 use recibo_core::id::{CallRef, Labels, RunId, ScopeId, ToolCallId, ToolName, Trace};
 use recibo_core::receipt::{IdempotencyKey, Token};
-use recibo_core::record::Record as CoreRecord;
+use recibo_core::record::{CheckMark, Record as CoreRecord};
 use recibo_core::status::{
-    AttemptStatus, CallState, DecisionKind, OutcomeStatus, Reason, SettledBy,
+    AttemptStatus, CallState, CheckAnswer, DecisionKind, OutcomeStatus, Reason, ResolvedAs,
+    SettledBy,
 };
 use recibo_core::time::Time;
 
@@ -47,12 +48,25 @@ pub(crate) fn core_record() -> CoreRecord {
         trace: Some(Trace::parse(traceparent).unwrap()),
         provider_ref: None,
         lease_expires_at: None,
-        outcomes: vec![OutcomeMark { seq: 18, at, status: OutcomeStatus::Ok, late: false }],
+        outcomes: vec![OutcomeMark {
+            seq: 18,
+            at,
+            status: OutcomeStatus::Ok,
+            late: false,
+            answered: false,
+        }],
         started_seq: 17,
         finished_seq: Some(18),
         redacted: false,
         late: false,
         settled_by: Some(SettledBy::StatusCheck),
+        checks: vec![CheckMark {
+            answer: CheckAnswer::ExecutedOk,
+            source: "bank".into(),
+            at,
+            seq: 19,
+            counted: true,
+        }],
     }
 }
 
@@ -89,7 +103,7 @@ fn names(text: &str) -> Vec<String> {
 const RECORD: &str = "run_id tool_call_id tool attempt status started_at duration_ms finished_at \
     recorded_at input_hash output_hash output_summary error_class token scope_id effect \
     idempotency_key operation_key message_id labels trace_id span_id provider_ref \
-    lease_expires_at outcomes seq redacted late settled_by swept";
+    lease_expires_at outcomes seq redacted late settled_by checks swept";
 
 #[test]
 fn a_record_has_the_members_of_the_contract_in_their_order() {
@@ -100,7 +114,7 @@ fn a_record_has_the_members_of_the_contract_in_their_order() {
         r#""output_summary":{"a":12345678901234567890123,"z":1},"error_class":null,"#,
         r#""labels":{"team":"blue"},"trace_id":"4bf92f3577b34da6a3ce929d0e0e4736","span_id":"00f067aa0ba902b7","#,
         r#""outcomes":[{"status":"ok","at":"2026-09-13T02:00:00.000Z","seq":18,"late":false}],"#,
-        r#""seq":{"started":17,"finished":18},"redacted":false,"late":false,"settled_by":"status_check","swept":null}"#,
+        r#""seq":{"started":17,"finished":18},"redacted":false,"late":false,"settled_by":"status_check","checks":[{"answer":"executed_ok","source":"bank","at":"2026-09-13T02:00:00.000Z","seq":19,"counted":true}],"swept":null}"#,
     ] {
         assert!(text.contains(part), "{part} in {text}");
     }
@@ -111,7 +125,10 @@ fn a_record_has_the_members_of_the_contract_in_their_order() {
 #[test]
 fn flattened_answers_are_written_and_read_back() {
     let outcome = json(&OutcomeAnswer::from_core(&core_record(), true));
-    assert_eq!(names(&outcome).join(" "), format!("{RECORD} replayed receipt_line"));
+    assert_eq!(
+        names(&outcome).join(" "),
+        format!("{RECORD} replayed receipt_line no_token_reason")
+    );
     assert!(outcome.contains(r#""receipt_line":"[receipt: zc-receipt-7-"#));
     let back: OutcomeAnswer = serde_json::from_str(&outcome).unwrap();
     assert_eq!(json(&back), outcome);
@@ -137,7 +154,16 @@ fn a_call_is_shown_with_its_attempts_and_its_decision() {
         idempotency_key: key().to_string(),
         operation_key: None,
         input_hash: Some(InputHash::of_canonical("1").to_string()),
+        terms: Terms { settle_ms: Some(5000), ..Terms::default() },
         attempts: vec![Record::from_core(&core_record())],
+        resolutions: vec![ResolutionEntry {
+            state: Word(ResolvedAs::Ok),
+            reason: "seen".into(),
+            at: Timestamp(Time::from_ms(1000)),
+            by: Some("local".into()),
+            seq: 4,
+            corrects: None,
+        }],
         version: 5,
     };
     let decision = decision(DecisionKind::Reuse, CallState::Ok, None);
@@ -145,8 +171,14 @@ fn a_call_is_shown_with_its_attempts_and_its_decision() {
     assert_eq!(
         names(&text).join(" "),
         "run_id tool_call_id tool effect state conflict idempotency_key operation_key input_hash \
-         attempts version decision reason retry_after_ms"
+         terms attempts resolutions version decision reason retry_after_ms"
     );
+    for part in [
+        r#""terms":{"key_window_ms":null,"key_window_ends_at":null,"settle_ms":5000,"max_attempts":null,"is_error":null},"attempts":["#,
+        r#""resolutions":[{"state":"ok","reason":"seen","at":"1970-01-01T00:00:01.000Z","by":"local","seq":4,"corrects":null}],"version":5"#,
+    ] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
     assert!(
         text.ends_with(
             r#""version":5,"decision":"reuse","reason":"already_ok","retry_after_ms":9}"#
@@ -161,10 +193,18 @@ fn decision(kind: DecisionKind, state: CallState, retry_after_ms: Option<u64>) -
 
 #[test]
 fn advice_has_the_names_of_a_grant_without_the_lease() {
-    const NAMES: &str = "decision reason run_id tool_call_id attempt state idempotency_key \
-        input_hash started_at replayed twin";
+    const NAMES: &str = "decision reason run_id tool_call_id attempt state effect terms \
+        idempotency_key input_hash started_at replayed twin";
     let advice = |decision: &Decision, record: Option<&CoreRecord>| {
-        DecisionAnswer::from_core(&call_ref(), &key(), decision, record, None, None)
+        DecisionAnswer::from_core(&Decided {
+            call: &call_ref(),
+            key: &key(),
+            decision,
+            terms: record.map(|record| (record.effect, Terms::default())),
+            record,
+            input_hash: None,
+            twin: None,
+        })
     };
     let record = core_record();
     let reuse = decision(DecisionKind::Reuse, CallState::Ok, None);
@@ -197,6 +237,8 @@ fn a_grant_has_a_lease_and_never_shows_its_token_in_debug() {
         tool_call_id: "call_17".into(),
         attempt: 1,
         state: Word(CallState::InFlight),
+        effect: Word(Effect::Opaque),
+        terms: Terms::default(),
         idempotency_key: key().to_string(),
         input_hash: InputHash::of_canonical("1").to_string(),
         started_at: Timestamp(Time::from_ms(1000)),
@@ -212,8 +254,8 @@ fn a_grant_has_a_lease_and_never_shows_its_token_in_debug() {
     let text = json(&ClaimAnswer::Granted(Box::new(granted)));
     assert_eq!(
         names(&text).join(" "),
-        "decision reason run_id tool_call_id attempt state idempotency_key input_hash started_at \
-         lease replayed twin"
+        "decision reason run_id tool_call_id attempt state effect terms idempotency_key \
+         input_hash started_at lease replayed twin"
     );
     assert!(text.contains(
         r#""lease":{"token":"s3cr3t","duration_ms":29999,"expires_at":"1970-01-01T00:00:31.000Z"},"replayed":true,"twin":null}"#

@@ -6,17 +6,22 @@ use serde_json::json;
 use super::{Code, Problem};
 
 const REUSED_HINT: &str = "the tool_call_id was reused for another call; providers do this, \
-     so prefix it with the turn";
+     so prefix it with the turn and the position of the call in it";
 
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
         match refusal {
-            Refusal::InputMismatch { first_seen_at } => Self::new(
-                Code::InputMismatch,
-                "the call was first seen with another tool or another input",
-            )
-            .with("first_seen_at", first_seen_at.to_string())
-            .with("hint", REUSED_HINT),
+            Refusal::InputMismatch { first_seen_at, tool, input_hash } => {
+                let differs = [("tool", tool), ("input_hash", input_hash)];
+                let differs = differs.iter().filter(|(_, differs)| *differs).map(|(name, _)| *name);
+                Self::new(
+                    Code::InputMismatch,
+                    "the call was first seen with another tool or another input",
+                )
+                .with("differs", differs.collect::<Vec<_>>())
+                .with("first_seen_at", first_seen_at.to_string())
+                .with("hint", REUSED_HINT)
+            }
             Refusal::EffectMismatch { frozen } => Self::new(
                 Code::EffectMismatch,
                 format!("the call's first attempt froze its effect as {}", frozen.as_str()),
@@ -97,8 +102,21 @@ impl From<Refusal> for Problem {
             }
             Refusal::NothingToResolve => Self::new(
                 Code::NothingToResolve,
-                "only a call that is unknown, retryable or in conflict can be resolved",
+                "only a call that is unknown, retryable or in conflict can be resolved, or one \
+                 whose state rests on the resolution that `corrects` names",
             ),
+            Refusal::LeaseOver => Self::new(
+                Code::LeaseOver,
+                "the lease is over; report the outcome, which is still taken",
+            ),
+            Refusal::ScopeLimit { max } => Self::new(
+                Code::ScopeLimit,
+                format!(
+                    "{max} scopes of the namespace live; close those that are not needed, or \
+                     give them a shorter ttl_ms"
+                ),
+            )
+            .with("limit", max),
         }
     }
 }
@@ -128,9 +146,9 @@ mod tests {
         };
         let cases: Vec<(Refusal, &str, &[&str])> = vec![
             (
-                Refusal::InputMismatch { first_seen_at: at },
+                Refusal::InputMismatch { first_seen_at: at, tool: false, input_hash: true },
                 "input_mismatch",
-                &["first_seen_at", "hint"],
+                &["differs", "first_seen_at", "hint"],
             ),
             (Refusal::EffectMismatch { frozen: Effect::Keyed }, "effect_mismatch", &["effect"]),
             (
@@ -161,6 +179,8 @@ mod tests {
             (Refusal::VersionMismatch, "version_mismatch", &[]),
             (Refusal::LeaseLive { lease_expires_at: at }, "lease_live", &["lease_expires_at"]),
             (Refusal::NothingToResolve, "nothing_to_resolve", &[]),
+            (Refusal::LeaseOver, "lease_over", &[]),
+            (Refusal::ScopeLimit { max: 3 }, "scope_limit", &["limit"]),
         ];
         for (refusal, code, members) in cases {
             let problem = Problem::from(refusal);

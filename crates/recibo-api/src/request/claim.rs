@@ -1,5 +1,6 @@
 //! The claim of an attempt.
 
+use recibo_core::effect::{Policy, StatedTerms};
 use recibo_core::id::{CallRef, ClaimId, MessageId, OperationKey, ScopeId, ToolName, Trace};
 use recibo_core::limits;
 use recibo_core::plan::Claim;
@@ -7,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use super::twins::{OnTwinWord, TwinMembers, twin_hash};
 use crate::member::{self, LabelPairs, Mask};
 use crate::problem::Problem;
 use crate::word::EffectWord;
@@ -20,11 +22,21 @@ pub struct ClaimRequest<'a> {
     /// Drawn fresh by the process that will send, and never persisted.
     pub claim_id: String,
     /// The tool.
-    #[schema(max_length = 128)]
+    #[schema(max_length = 256)]
     pub tool: String,
     /// A stricter effect than the policy's, or one where the policy has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effect: Option<EffectWord>,
+    /// How long the outside service honours an idempotency key, from the start of attempt 1.
+    /// Holds where the policy has no rule for the tool.
+    #[schema(maximum = 9_007_199_254_740_991_i64)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_window_ms: Option<u64>,
+    /// How long after an attempt's end the outside service's answer is final. Holds where the
+    /// policy has no rule for the tool.
+    #[schema(maximum = 9_007_199_254_740_991_i64)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settle_ms: Option<u64>,
     /// The arguments, any JSON value; null is the JSON null. Hashed and dropped.
     #[serde(borrow, default, deserialize_with = "member::given")]
     #[schema(value_type = Value, required = false)]
@@ -54,22 +66,48 @@ pub struct ClaimRequest<'a> {
     /// W3C Trace Context.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<String>,
+    /// `stop`: hold the claim back while another call that does the same may have taken effect.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub twins: Option<OnTwinWord>,
+    /// How long such a call holds the claim back.
+    #[schema(maximum = 9_007_199_254_740_991_i64, default = 3_600_000)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub twin_window_ms: Option<u64>,
+    /// With `input_hash`: what two calls share that do the same; else the service computes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub twin_hash: Option<String>,
+    /// Late successes that the caller knows of: `tool_call_id` or `run_id/tool_call_id`.
+    #[schema(max_items = 64)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub knows: Option<Vec<String>>,
 }
 
 impl ClaimRequest<'_> {
-    /// Checks every member. Credentials in labels are masked; refusing them is for
+    /// Checks every member; `policy` names the members that make two calls the same. Credentials in labels are masked; refusing them is for
     /// [`crate::secrets::refuse_claim`], after the role.
-    pub fn parse(self, call: CallRef) -> Result<Claim, Problem> {
+    pub fn parse(self, call: CallRef, policy: &Policy) -> Result<Claim, Problem> {
         let input_hash = member::needed_input(self.input, self.input_hash.as_deref())?;
+        let tool = ToolName::parse(&self.tool)?;
+        let hash = twin_hash(policy, &tool, self.input, self.twin_hash.as_deref())?;
+        let twins = TwinMembers {
+            on_twin: self.twins,
+            window_ms: self.twin_window_ms,
+            knows: self.knows.as_deref(),
+            hash,
+        };
         let mut mask = Mask::default();
         let lease_ms = self.lease_ms.unwrap_or(limits::LEASE_MS_DEFAULT);
         Ok(Claim {
             call,
             claim_id: ClaimId::parse(&self.claim_id)?,
             scope_id: ScopeId::parse(&self.scope_id)?,
-            tool: ToolName::parse(&self.tool)?,
+            tool,
             input_hash,
-            effect: self.effect.map(|effect| effect.0),
+            terms: StatedTerms {
+                effect: self.effect.map(|effect| effect.0),
+                key_window_ms: member::number("key_window_ms", self.key_window_ms)?,
+                settle_ms: member::number("settle_ms", self.settle_ms)?,
+            },
             lease_ms: member::within(
                 "lease_ms",
                 lease_ms,
@@ -82,6 +120,7 @@ impl ClaimRequest<'_> {
             labels: mask.labels(self.labels)?,
             trace: self.traceparent.as_deref().map(Trace::parse).transpose()?,
             redacted: mask.redacted,
+            twins: twins.parse()?,
         })
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use recibo_core::effect::{Policy, StatedTerms};
 use recibo_core::id::{CallRef, OperationKey, RunId, ScopeId, ToolCallId, ToolName, Trace};
 use recibo_core::limits;
 use recibo_core::plan::OneShot;
@@ -10,7 +11,8 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::outcome::Said;
+use super::outcome::OutcomeFields;
+use super::twins::twin_hash;
 use crate::member::{self, LabelPairs, Mask};
 use crate::problem::Problem;
 use crate::word::{EffectWord, OutcomeStatusWord, Timestamp};
@@ -30,7 +32,7 @@ pub struct OneShotRequest<'a> {
     /// Whose key is to sign.
     pub(crate) scope_id: String,
     /// The tool.
-    #[schema(max_length = 128)]
+    #[schema(max_length = 256)]
     pub(crate) tool: String,
     /// How it ended.
     pub(crate) status: OutcomeStatusWord,
@@ -41,6 +43,12 @@ pub struct OneShotRequest<'a> {
     pub(crate) duration_ms: u64,
     /// A stricter effect than the policy's, or one where the policy has none.
     pub(crate) effect: Option<EffectWord>,
+    /// As in a claim.
+    #[schema(maximum = 9_007_199_254_740_991_i64)]
+    pub(crate) key_window_ms: Option<u64>,
+    /// As in a claim.
+    #[schema(maximum = 9_007_199_254_740_991_i64)]
+    pub(crate) settle_ms: Option<u64>,
     /// The arguments, any JSON value; null is the JSON null. Hashed and dropped.
     #[serde(borrow, default, deserialize_with = "member::given")]
     #[schema(value_type = Value, required = false)]
@@ -57,7 +65,7 @@ pub struct OneShotRequest<'a> {
     #[serde(borrow)]
     #[schema(value_type = Option<Object>)]
     pub(crate) output_summary: Option<&'a RawValue>,
-    /// 1 to 64 of `a-z0-9_.`
+    /// 1 to 64 of `A-Za-z0-9_.:-`
     pub(crate) error_class: Option<String>,
     /// A key of the caller's own that the outside service knows.
     pub(crate) operation_key: Option<String>,
@@ -70,16 +78,22 @@ pub struct OneShotRequest<'a> {
     pub(crate) labels: Option<LabelPairs>,
     /// W3C Trace Context.
     pub(crate) traceparent: Option<String>,
+    /// With `input_hash`: what two calls share that do the same; else the service computes it.
+    pub(crate) twin_hash: Option<String>,
+    /// Whether the caller saw the outside service's answer.
+    pub(crate) answered: Option<bool>,
 }
 
 impl OneShotRequest<'_> {
-    /// Checks every member. Credentials in free text, labels and `message_id` are masked:
+    /// Checks every member, as a claim does. Credentials in free text, labels and `message_id` are masked:
     /// what has happened is recorded.
-    pub fn parse(self) -> Result<OneShot, Problem> {
+    pub fn parse(self, policy: &Policy) -> Result<OneShot, Problem> {
         let input_hash = member::needed_input(self.input, self.input_hash.as_deref())?;
+        let tool = ToolName::parse(&self.tool)?;
+        let twin_hash = twin_hash(policy, &tool, self.input, self.twin_hash.as_deref())?;
         let mut mask = Mask::default();
         let labels = mask.labels(self.labels)?;
-        let said = Said {
+        let fields = OutcomeFields {
             status: self.status.0,
             duration_ms: self.duration_ms,
             output: self.output,
@@ -88,24 +102,30 @@ impl OneShotRequest<'_> {
             error_class: self.error_class,
             provider_ref: self.provider_ref,
             message_id: self.message_id,
+            answered: self.answered,
         };
         Ok(OneShot {
-            outcome: said.check(mask)?,
+            outcome: fields.check(mask)?,
             call: CallRef {
                 run_id: RunId::parse(&self.run_id)?,
                 tool_call_id: ToolCallId::parse(&self.tool_call_id)?,
             },
             attempt: member::attempt(self.attempt)?,
             scope_id: ScopeId::parse(&self.scope_id)?,
-            tool: ToolName::parse(&self.tool)?,
+            tool,
             input_hash,
-            effect: self.effect.map(|effect| effect.0),
+            terms: StatedTerms {
+                effect: self.effect.map(|effect| effect.0),
+                key_window_ms: member::number("key_window_ms", self.key_window_ms)?,
+                settle_ms: member::number("settle_ms", self.settle_ms)?,
+            },
             operation_key: self.operation_key.as_deref().map(OperationKey::parse).transpose()?,
             // The call is over, so this one is the outcome's, which is masked, not refused.
             message_id: None,
             labels,
             trace: self.traceparent.as_deref().map(Trace::parse).transpose()?,
             started_at: self.started_at.0,
+            twin_hash,
         })
     }
 }
@@ -122,10 +142,10 @@ pub struct BatchRequest<'a> {
 
 impl BatchRequest<'_> {
     /// The checked calls, in order, or what is wrong with each.
-    pub fn parse(&self) -> impl Iterator<Item = Result<OneShot, Problem>> {
-        self.receipts
-            .iter()
-            .map(|item| crate::body::read::<OneShotRequest<'_>>(item.get().as_bytes())?.parse())
+    pub fn parse(&self, policy: &Policy) -> impl Iterator<Item = Result<OneShot, Problem>> {
+        self.receipts.iter().map(|item| {
+            crate::body::read::<OneShotRequest<'_>>(item.get().as_bytes())?.parse(policy)
+        })
     }
 }
 

@@ -39,7 +39,7 @@ pub struct OutcomeRequest<'a> {
     #[schema(value_type = Option<Object>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_summary: Option<&'a RawValue>,
-    /// 1 to 64 of `a-z0-9_.`
+    /// 1 to 64 of `A-Za-z0-9_.:-`
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_class: Option<String>,
     /// What the outside service calls the effect.
@@ -51,6 +51,10 @@ pub struct OutcomeRequest<'a> {
     /// A living scope that signs if the attempt's own is gone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scope_id: Option<String>,
+    /// Whether the caller saw the outside service's answer, though it does not say what took
+    /// effect.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answered: Option<bool>,
 }
 
 /// An outcome, checked.
@@ -67,7 +71,7 @@ impl OutcomeRequest<'_> {
     /// Checks every member. Credentials in free text are masked, never refused: an outcome
     /// must not be lost.
     pub fn parse(self, call: CallRef, attempt: u32) -> Result<OutcomeParams, Problem> {
-        let outcome = Said {
+        let fields = OutcomeFields {
             status: self.status.0,
             duration_ms: self.duration_ms,
             output: self.output,
@@ -76,8 +80,9 @@ impl OutcomeRequest<'_> {
             error_class: self.error_class,
             provider_ref: self.provider_ref,
             message_id: self.message_id,
+            answered: self.answered,
         };
-        let outcome = outcome.check(Mask::default())?;
+        let outcome = fields.check(Mask::default())?;
         let scope_id = self.scope_id.as_deref().map(ScopeId::parse).transpose()?;
         Ok(OutcomeParams {
             report: Report { call, attempt, outcome },
@@ -88,7 +93,7 @@ impl OutcomeRequest<'_> {
 }
 
 /// The members that an outcome and a one-shot share.
-pub(super) struct Said<'a> {
+pub(super) struct OutcomeFields<'a> {
     pub(super) status: OutcomeStatus,
     pub(super) duration_ms: u64,
     pub(super) output: Option<&'a RawValue>,
@@ -97,9 +102,10 @@ pub(super) struct Said<'a> {
     pub(super) error_class: Option<String>,
     pub(super) provider_ref: Option<String>,
     pub(super) message_id: Option<String>,
+    pub(super) answered: Option<bool>,
 }
 
-impl Said<'_> {
+impl OutcomeFields<'_> {
     /// Checks the members; `mask` brings what was masked before.
     pub(super) fn check(self, mut mask: Mask) -> Result<Outcome, Problem> {
         let output = member::output(self.output, self.output_hash.as_deref())?;
@@ -131,6 +137,7 @@ impl Said<'_> {
             provider_ref: provider_ref.map(|id| mask.text(id.as_str(), limits::ID_LEN_MAX)),
             message_id: message_id.map(|id| mask.text(id.as_str(), limits::ID_LEN_MAX)),
             redacted: mask.redacted,
+            answered: self.answered.unwrap_or(false),
         })
     }
 }

@@ -56,11 +56,14 @@ pub struct ResolutionRequest {
     /// In the operator's words.
     #[schema(min_length = 1, max_length = 1024)]
     pub(crate) reason: String,
+    /// The seq of the resolution that this one corrects, where the state rests on it alone.
+    #[schema(maximum = 9_007_199_254_740_991_i64)]
+    pub(crate) corrects: Option<u64>,
 }
 
 impl ResolutionRequest {
-    /// Checks every member and masks free text.
-    pub fn parse(self, call: CallRef) -> Result<Resolution, Problem> {
+    /// Checks every member and masks free text. `by` is the id of the API key that says so.
+    pub fn parse(self, call: CallRef, by: &str) -> Result<Resolution, Problem> {
         member::sentence("reason", &self.reason)?;
         let mut mask = Mask::default();
         Ok(Resolution {
@@ -68,6 +71,8 @@ impl ResolutionRequest {
             state: self.state.0,
             reason: mask.text(&self.reason, limits::REASON_BYTES_MAX),
             redacted: mask.redacted,
+            by: by.to_owned(),
+            corrects: self.corrects,
         })
     }
 }

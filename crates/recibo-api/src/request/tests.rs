@@ -1,6 +1,7 @@
+use recibo_core::effect::{Policy, StatedTerms};
 use recibo_core::hash::{InputHash, OutputHash};
 use recibo_core::id::{CallRef, RunId, ToolCallId};
-use recibo_core::plan::{Claim, OneShot};
+use recibo_core::plan::{Claim, OneShot, TwinRule};
 
 use super::*;
 use crate::body::read;
@@ -29,7 +30,7 @@ fn body(base: &[(&str, &str)], more: &[(&str, &str)]) -> String {
 fn claim(more: &[(&str, &str)]) -> Result<Claim, Problem> {
     let base =
         [("scope_id", "\"s\""), ("claim_id", "\"c\""), ("tool", "\"t\""), ("input", "{\"a\":1}")];
-    read::<ClaimRequest<'_>>(body(&base, more).as_bytes())?.parse(call())
+    read::<ClaimRequest<'_>>(body(&base, more).as_bytes())?.parse(call(), &Policy::default())
 }
 
 fn outcome(more: &[(&str, &str)]) -> Result<OutcomeParams, Problem> {
@@ -49,7 +50,7 @@ fn one_shot(more: &[(&str, &str)]) -> Result<OneShot, Problem> {
         ("input", "null"),
         ("output", "\"done\""),
     ];
-    read::<OneShotRequest<'_>>(body(&base, more).as_bytes())?.parse()
+    read::<OneShotRequest<'_>>(body(&base, more).as_bytes())?.parse(&Policy::default())
 }
 
 fn code<T>(result: Result<T, Problem>) -> Code {
@@ -61,7 +62,9 @@ fn code<T>(result: Result<T, Problem>) -> Code {
 #[test]
 fn a_claim_has_defaults_and_null_means_not_given() {
     let plain = claim(&[]).unwrap();
-    assert_eq!((plain.lease_ms, plain.attempt, plain.effect), (60_000, None, None));
+    assert_eq!((plain.lease_ms, plain.attempt), (60_000, None));
+    assert_eq!(plain.terms, StatedTerms::default());
+    assert_eq!(plain.twins, TwinRule::advise());
     let nulls: Vec<_> = [
         "effect",
         "input_hash",
@@ -71,6 +74,12 @@ fn a_claim_has_defaults_and_null_means_not_given() {
         "message_id",
         "labels",
         "traceparent",
+        "key_window_ms",
+        "settle_ms",
+        "twins",
+        "twin_window_ms",
+        "twin_hash",
+        "knows",
     ]
     .map(|name| (name, "null"))
     .to_vec();
@@ -88,6 +97,7 @@ fn bad_claims_have_codes() {
     let hash = format!("\"{}\"", InputHash::of_canonical("1"));
     let deep = format!("{}{}", "[".repeat(65), "]".repeat(65));
     let long = format!("\"{}\"", "MARK".repeat(65));
+    let many_known = format!("[{}]", vec!["\"a\""; 65].join(","));
     let cases: Vec<(&str, &str, Code)> = vec![
         ("-input", "", Code::InvalidRequest),
         ("input_hash", &hash, Code::InvalidRequest),
@@ -107,6 +117,13 @@ fn bad_claims_have_codes() {
         ("lease_ms", "0", Code::InvalidRequest),
         ("lease_ms", "999", Code::InvalidRequest),
         ("lease_ms", "86400001", Code::InvalidRequest),
+        ("twins", "\"MARK\"", Code::InvalidRequest),
+        ("twin_window_ms", "9007199254740992", Code::InvalidRequest),
+        ("key_window_ms", "-1", Code::InvalidRequest),
+        ("settle_ms", "1.5", Code::InvalidRequest),
+        ("twin_hash", &hash, Code::InvalidRequest),
+        ("knows", "[\"MARK/a/b\"]", Code::InvalidId),
+        ("knows", &many_known, Code::InvalidRequest),
         ("attempt", "0", Code::InvalidRequest),
     ];
     for (name, value, want) in cases {
@@ -135,7 +152,7 @@ fn an_outcome_needs_what_its_status_needs() {
         vec![given, ("output_hash", &hash)],
         vec![("status", "\"timeout\"")],
         vec![("status", "\"started\""), error],
-        vec![("status", "\"timeout\""), ("error_class", "\"MARK\"")],
+        vec![("status", "\"timeout\""), ("error_class", "\"MARK!\"")],
         vec![given, ("duration_ms", "9007199254740992")],
         vec![given, ("output_summary", "[\"MARK\"]")],
         vec![given, ("output_summary", "\"MARK\"")],
@@ -231,6 +248,48 @@ fn labels_are_masked_or_refused() {
 }
 
 #[test]
+fn secrets_beside_their_names_are_masked_in_every_free_text() {
+    let labels = r#"{"authorization":"Basic dXNlcjpwYXNz","password":"letmein","team":"a"}"#;
+    let masked = claim(&[("labels", labels)]).unwrap();
+    let pairs: Vec<_> = masked.labels.iter().collect();
+    assert_eq!(
+        pairs,
+        [
+            ("authorization", "Basic [REDACTED:basic_auth]"),
+            ("password", "[REDACTED:password]"),
+            ("team", "a"),
+        ]
+    );
+    assert!(masked.redacted);
+    assert!(refuse_claim(&masked, SecretPolicy::Refuse).is_err());
+    let outcome = outcome(&[
+        ("status", "\"unknown\""),
+        ("error_class", "\"timeout\""),
+        ("output_summary", r#"{"db":{"password":4711,"port":5432},"token_count":512}"#),
+        ("provider_ref", "\"password=letmein\""),
+        ("message_id", "\"m|client_secret=x7Kp2q9Z\""),
+    ])
+    .unwrap()
+    .report
+    .outcome;
+    assert_eq!(
+        outcome.output_summary.as_deref(),
+        Some(r#"{"db":{"password":"[REDACTED:password]","port":5432},"token_count":512}"#)
+    );
+    assert_eq!(outcome.provider_ref.as_deref(), Some("password=[REDACTED:password]"));
+    assert_eq!(outcome.message_id.as_deref(), Some("m|client_secret=[REDACTED:secret]"));
+    assert!(outcome.redacted);
+}
+
+#[test]
+fn ids_of_providers_are_not_taken_for_names_with_values() {
+    for id in ["call_x|fc_y=", "auth:4f3a9b2c1d", "token:17:9f86d081", "password:reset:user-17"] {
+        let claim = claim(&[("operation_key", &format!("\"{id}\""))]).unwrap();
+        assert_eq!(refuse_claim(&claim, SecretPolicy::Mask), Ok(()), "{id}");
+    }
+}
+
+#[test]
 fn labels_that_grow_too_long_by_masking_are_covered_whole() {
     let value = "ab://:p@ ".repeat(220);
     let labels = format!("{{\"k\":\"{value}\",\"other\":\"stays\"}}");
@@ -288,7 +347,8 @@ fn a_bad_item_of_a_batch_fails_alone() {
     let text =
         format!(r#"{{"receipts":[{good},7,{{"MARK":"\ud800"}},{{"run_id":"MARK"}},{good}]}}"#);
     let batch = read::<BatchRequest<'_>>(text.as_bytes()).unwrap();
-    let results: Vec<_> = batch.parse().map(|item| item.err().map(|p| p.code)).collect();
+    let results: Vec<_> =
+        batch.parse(&Policy::default()).map(|item| item.err().map(|p| p.code)).collect();
     let invalid = Some(Code::InvalidRequest);
     assert_eq!(results, [None, invalid, Some(Code::InvalidJson), invalid, None]);
 }
@@ -308,7 +368,7 @@ fn checks_resolutions_scopes_and_keys_have_rules() {
     ] {
         assert_eq!(code(check(bad)), Code::InvalidRequest, "{bad}");
     }
-    let resolve = |text: &str| read::<ResolutionRequest>(text.as_bytes())?.parse(call());
+    let resolve = |text: &str| read::<ResolutionRequest>(text.as_bytes())?.parse(call(), "key");
     assert!(resolve(r#"{"state":"abandoned","reason":"nobody knows"}"#).is_ok());
     for bad in [r#"{"state":"unknown","reason":"x"}"#, r#"{"state":"ok"}"#] {
         assert_eq!(code(resolve(bad)), Code::InvalidRequest, "{bad}");

@@ -1,10 +1,11 @@
 //! The claim: may this call be run, and under which lease?
 
+use super::twin::{self, Twin, TwinKnown, TwinRule};
 use super::{
     Draft, Holder, KnownCall, Place, Plan, Refusal, ScopeKnown, Wanted, free_key, same_input, terms,
 };
-use crate::decision::{Decision, decide, key_window_end};
-use crate::effect::{Effect, Policy};
+use crate::decision::{Decision, decide};
+use crate::effect::{Effect, Policy, StatedTerms, Terms, TwinScope};
 use crate::event::{Body, Facts, Started};
 use crate::hash::InputHash;
 use crate::id::{CallRef, ClaimId, Labels, MessageId, OperationKey, ScopeId, ToolName, Trace};
@@ -24,8 +25,8 @@ pub struct Claim {
     pub tool: ToolName,
     /// Hash of the canonical arguments.
     pub input_hash: InputHash,
-    /// The effect that the caller states.
-    pub effect: Option<Effect>,
+    /// The effect that the caller states, and its numbers.
+    pub terms: StatedTerms,
     /// How long the attempt may stay open, in milliseconds.
     pub lease_ms: u64,
     /// The attempt that the caller expects.
@@ -40,6 +41,8 @@ pub struct Claim {
     pub trace: Option<Trace>,
     /// Whether something in the labels was masked.
     pub redacted: bool,
+    /// How it is judged against its twins.
+    pub twins: TwinRule,
 }
 
 /// What must be looked up for a claim.
@@ -54,6 +57,8 @@ pub struct ClaimKnown<'a> {
     pub holder: Option<&'a Holder>,
     /// The scope.
     pub scope: ScopeKnown<'a>,
+    /// Other calls that do the same, the newest first.
+    pub twins: &'a [TwinKnown],
 }
 
 /// Answer to a claim.
@@ -63,6 +68,10 @@ pub struct Claimed {
     pub plan: Plan,
     /// What is answered.
     pub answer: ClaimedAs,
+    /// Frozen by the first attempt, or what a first attempt would freeze.
+    pub terms: Terms,
+    /// The twin that decided, else the one that matters most.
+    pub twin: Option<Twin>,
 }
 
 /// What a claim is answered.
@@ -91,27 +100,37 @@ pub fn claim(place: &Place, claim: &Claim, known: &ClaimKnown<'_>) -> Result<Cla
     let wanted = Wanted {
         tool: &claim.tool,
         input_hash: &claim.input_hash,
-        effect: claim.effect,
+        terms: claim.terms,
         operation_key: claim.operation_key.as_ref(),
     };
+    let now = place.moment.now;
+    let twin = || twin::telling(known.twins, now);
     if let Some(call) = known.call {
         same_input(call, &wanted)?;
-        if let Some(replay) = replay(place, call, known.claimed) {
-            return Ok(replay);
+        if let Some(answer) = replay(place, call, known.claimed) {
+            let terms = *call.terms();
+            return Ok(Claimed { plan: Plan::default(), answer, terms, twin: twin() });
         }
     }
     let terms = terms(known.call, &wanted, known.policy)?;
     let tip = known.call.map(|known| &known.call.tip);
     let decision = decide(tip.map(|tip| (tip, &terms)), &place.moment);
+    let advice = |decision, twin| {
+        let answer = ClaimedAs::Advice(decision);
+        Ok(Claimed { plan: Plan::default(), answer, terms, twin })
+    };
     if decision.kind != DecisionKind::Proceed {
-        return Ok(Claimed { plan: Plan::default(), answer: ClaimedAs::Advice(decision) });
+        return advice(decision, twin());
     }
     let attempt = tip.map_or(1, |tip| tip.attempts() + 1);
     may_be_granted(claim, known, attempt)?;
+    let held = twin::hold_back(&claim.call, decision.state, &terms, &claim.twins, known.twins, now);
+    if let Some((decision, twin)) = held {
+        return advice(decision, Some(twin));
+    }
 
-    let now = place.moment.now;
     let window_end = match tip {
-        Some(tip) => key_window_end(tip, &terms),
+        Some(tip) => tip.key_window_end(),
         None if terms.effect == Effect::Keyed => terms.key_window_ms.map(|ms| now.plus_ms(ms)),
         None => None,
     };
@@ -121,37 +140,55 @@ pub fn claim(place: &Place, claim: &Claim, known: &ClaimKnown<'_>) -> Result<Cla
     draft.append(Body::Started(Started {
         call: claim.call.clone(),
         attempt,
-        facts: Facts {
-            tool: claim.tool.clone(),
-            input_hash: claim.input_hash,
-            terms,
-            operation_key: match known.call {
-                Some(known) => known.facts.operation_key.clone(),
-                None => claim.operation_key.clone(),
-            },
-            message_id: claim.message_id.clone(),
-            labels: claim.labels.clone(),
-            trace: claim.trace,
-            redacted: claim.redacted,
-        },
+        facts: facts(claim, known, terms),
         claim_id: claim.claim_id.clone(),
         scope_id: claim.scope_id.clone(),
         lease_expires_at,
     }));
     let answer =
         ClaimedAs::Granted { decision, attempt, started_seq, lease_expires_at, replayed: false };
-    Ok(Claimed { plan: draft.finish(), answer })
+    Ok(Claimed { plan: draft.finish(), answer, terms, twin: twin() })
+}
+
+fn facts(claim: &Claim, known: &ClaimKnown<'_>, terms: Terms) -> Facts {
+    let (operation_key, twin_hash, twin_scope) = match known.call {
+        Some(KnownCall { facts, .. }) => {
+            (facts.operation_key.clone(), facts.twin_hash, facts.twin_scope)
+        }
+        None => (
+            claim.operation_key.clone(),
+            claim.twins.hash.filter(|hash| *hash != claim.input_hash),
+            twin_scope(known.policy, &claim.tool),
+        ),
+    };
+    Facts {
+        tool: claim.tool.clone(),
+        input_hash: claim.input_hash,
+        terms,
+        operation_key,
+        message_id: claim.message_id.clone(),
+        labels: claim.labels.clone(),
+        trace: claim.trace,
+        redacted: claim.redacted,
+        twin_hash,
+        twin_scope,
+    }
+}
+
+/// Where twins of a tool are looked for.
+pub(super) fn twin_scope(policy: &Policy, tool: &ToolName) -> TwinScope {
+    policy.rule(tool).map(|rule| rule.twin_scope).unwrap_or_default()
 }
 
 /// The same claim while its attempt is open and its lease lives: the same grant again.
-fn replay(place: &Place, known: &KnownCall, claimed: Option<u32>) -> Option<Claimed> {
+fn replay(place: &Place, known: &KnownCall, claimed: Option<u32>) -> Option<ClaimedAs> {
     let newest = &known.call.tip.newest;
     if claimed != Some(newest.number) || !newest.is_live(place.moment.now) {
         return None;
     }
     // What the table said when the grant was made: the first attempt, or another one.
     let first = newest.number == 1;
-    let answer = ClaimedAs::Granted {
+    Some(ClaimedAs::Granted {
         decision: Decision {
             kind: DecisionKind::Proceed,
             reason: if first {
@@ -164,10 +201,9 @@ fn replay(place: &Place, known: &KnownCall, claimed: Option<u32>) -> Option<Clai
         },
         attempt: newest.number,
         started_seq: newest.started_seq,
-        lease_expires_at: newest.lease_expires_at?,
+        lease_expires_at: newest.lease_expires_at()?,
         replayed: true,
-    };
-    Some(Claimed { plan: Plan::default(), answer })
+    })
 }
 
 fn may_be_granted(claim: &Claim, known: &ClaimKnown<'_>, attempt: u32) -> Result<(), Refusal> {

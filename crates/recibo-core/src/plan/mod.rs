@@ -7,17 +7,21 @@ mod check;
 mod claim;
 mod outcome;
 mod record;
+mod renew;
 mod resolve;
+mod twin;
 
 pub use check::{Check, Checked, check};
 pub use claim::{Claim, ClaimKnown, Claimed, ClaimedAs, claim};
 pub use outcome::{Report, ReportKnown, Reported, report};
 pub use record::{OneShot, RecordKnown, Recording, record};
+pub use renew::{Renewal, Renewed, renew};
 pub use resolve::{Resolution, resolve};
+pub use twin::{Knows, OnTwin, Twin, TwinKnown, TwinRule, telling};
 
 use crate::call::{self, Call};
-use crate::decision::{Decision, Moment, key_window_end};
-use crate::effect::{Effect, Terms};
+use crate::decision::{Decision, Moment};
+use crate::effect::{Effect, StatedTerms, Terms};
 use crate::event::{Body, Facts};
 use crate::id::{CallRef, Namespace, ScopeId};
 use crate::receipt::{ScopeKey, SignedFields, Token};
@@ -89,6 +93,10 @@ pub enum Refusal {
     InputMismatch {
         /// When the call was first seen.
         first_seen_at: Time,
+        /// Whether the tool differs.
+        tool: bool,
+        /// Whether the input hash differs.
+        input_hash: bool,
     },
     /// Another effect than the call's first attempt froze.
     EffectMismatch {
@@ -147,8 +155,16 @@ pub enum Refusal {
         /// When it ends.
         lease_expires_at: Time,
     },
-    /// The call is neither unknown, nor retryable, nor in conflict.
+    /// The call is neither unknown, nor retryable, nor in conflict, and its state does not rest
+    /// on the resolution that is to be corrected.
     NothingToResolve,
+    /// The lease that is to be renewed is over.
+    LeaseOver,
+    /// So many scopes of the namespace live that no other one is opened.
+    ScopeLimit {
+        /// How many may live.
+        max: usize,
+    },
 }
 
 /// Appends facts in memory: each is applied to the call as it will be when read back.
@@ -188,47 +204,22 @@ pub fn expire(place: &Place, target: &CallRef, known: &KnownCall) -> Option<Plan
     (!draft.bodies.is_empty()).then(|| draft.finish())
 }
 
-/// A new end for the lease of the newest attempt after a restart: what was left of it at the
-/// last event, but for a keyed call no later than its key window. `None` if nothing changes.
-pub fn extend(
-    place: &Place,
-    target: &CallRef,
-    known: &KnownCall,
-    last_event_at: Time,
-) -> Option<Plan> {
-    let tip = &known.call.tip;
-    let (newest, now) = (&tip.newest, place.moment.now);
-    let before = newest.lease_expires_at.filter(|end| newest.is_open() && *end > last_event_at)?;
-    let left = now.plus_ms(before.ms_since(last_event_at));
-    let end = match key_window_end(tip, known.terms()) {
-        // A lease that was granted after the window, when nothing could collide, has no such end.
-        Some(window_end) if before <= window_end => left.min(window_end),
-        _ => left,
-    };
-    if end <= before {
-        return None;
-    }
-    let mut draft = Draft { place: *place, call: Some(known.call.clone()), bodies: Vec::new() };
-    let attempt = newest.number;
-    draft.append(Body::LeaseExtended { call: target.clone(), attempt, lease_expires_at: end });
-    Some(draft.finish())
-}
-
 /// The checks that come before any state: same tool and input.
 fn same_input(known: &KnownCall, facts: &Wanted<'_>) -> Result<(), Refusal> {
-    let same = known.facts.tool == *facts.tool && known.facts.input_hash == *facts.input_hash;
-    if same {
-        Ok(())
-    } else {
-        Err(Refusal::InputMismatch { first_seen_at: known.call.tip.recorded_at })
+    let tool = known.facts.tool != *facts.tool;
+    let input_hash = known.facts.input_hash != *facts.input_hash;
+    if tool || input_hash {
+        let first_seen_at = known.call.tip.recorded_at;
+        return Err(Refusal::InputMismatch { first_seen_at, tool, input_hash });
     }
+    Ok(())
 }
 
 /// What a draft states of its call.
 struct Wanted<'a> {
     tool: &'a crate::id::ToolName,
     input_hash: &'a crate::hash::InputHash,
-    effect: Option<Effect>,
+    terms: StatedTerms,
     operation_key: Option<&'a crate::id::OperationKey>,
 }
 
@@ -240,11 +231,11 @@ fn terms(
 ) -> Result<Terms, Refusal> {
     let Some(known) = known else {
         return policy
-            .terms(wanted.tool, wanted.effect)
+            .terms(wanted.tool, wanted.terms)
             .map_err(|weaker| Refusal::EffectWeakerThanPolicy { policy: weaker.policy });
     };
     let frozen = *known.terms();
-    if wanted.effect.is_some_and(|effect| effect != frozen.effect) {
+    if wanted.terms.effect.is_some_and(|effect| effect != frozen.effect) {
         return Err(Refusal::EffectMismatch { frozen: frozen.effect });
     }
     // A key that comes only with a later attempt is refused too: the first attempt may have

@@ -1,11 +1,12 @@
 //! The one-shot: a finished attempt in one write. It records what has happened, so no state
 //! refuses it; only an open attempt does.
 
+use super::claim::twin_scope;
 use super::{
     Draft, Holder, KnownCall, Place, Plan, Refusal, ScopeKnown, Wanted, free_key, same_input, sign,
     terms,
 };
-use crate::effect::{Effect, Policy};
+use crate::effect::{Policy, StatedTerms};
 use crate::event::{Body, Facts, Outcome, Recorded};
 use crate::hash::InputHash;
 use crate::id::{CallRef, Labels, MessageId, Namespace, OperationKey, ScopeId, ToolName, Trace};
@@ -25,8 +26,8 @@ pub struct OneShot {
     pub tool: ToolName,
     /// Hash of the canonical arguments.
     pub input_hash: InputHash,
-    /// The effect that the caller states.
-    pub effect: Option<Effect>,
+    /// The effect that the caller states, and its numbers.
+    pub terms: StatedTerms,
     /// The caller's own key.
     pub operation_key: Option<OperationKey>,
     /// A message that the call belongs to.
@@ -39,6 +40,8 @@ pub struct OneShot {
     pub started_at: Time,
     /// What happened; its `redacted` covers the labels too.
     pub outcome: Outcome,
+    /// What calls of the tool share that do the same, where that is not the input hash.
+    pub twin_hash: Option<InputHash>,
 }
 
 impl OneShot {
@@ -48,7 +51,7 @@ impl OneShot {
         let facts = &recorded.facts;
         self.tool == facts.tool
             && self.input_hash == facts.input_hash
-            && self.effect.is_none_or(|effect| effect == facts.terms.effect)
+            && self.terms.effect.is_none_or(|effect| effect == facts.terms.effect)
             && self
                 .operation_key
                 .as_ref()
@@ -96,7 +99,7 @@ pub fn record(
     let wanted = Wanted {
         tool: &shot.tool,
         input_hash: &shot.input_hash,
-        effect: shot.effect,
+        terms: shot.terms,
         operation_key: shot.operation_key.as_ref(),
     };
     if let Some(call) = known.call {
@@ -117,18 +120,27 @@ pub fn record(
         ScopeKnown::Absent => return Err(Refusal::ScopeNotFound),
     };
 
+    let (operation_key, twin_hash, twin_scope) = match known.call {
+        Some(KnownCall { facts, .. }) => {
+            (facts.operation_key.clone(), facts.twin_hash, facts.twin_scope)
+        }
+        None => (
+            shot.operation_key.clone(),
+            shot.twin_hash.filter(|hash| *hash != shot.input_hash),
+            twin_scope(known.policy, &shot.tool),
+        ),
+    };
     let facts = Facts {
         tool: shot.tool.clone(),
         input_hash: shot.input_hash,
         terms,
-        operation_key: match known.call {
-            Some(known) => known.facts.operation_key.clone(),
-            None => shot.operation_key.clone(),
-        },
+        operation_key,
         message_id: shot.message_id.clone(),
         labels: shot.labels.clone(),
         trace: shot.trace,
         redacted: false,
+        twin_hash,
+        twin_scope,
     };
     let token = match (shot.outcome.status, shot.outcome.output_hash, signer) {
         (OutcomeStatus::Ok, Some(output), Some(signer)) => {
@@ -158,7 +170,7 @@ fn free_attempt(now: Time, shot: &OneShot, known: Option<&KnownCall>) -> Result<
     match newest.filter(|newest| newest.is_live(now)) {
         Some(open) => Err(Refusal::AttemptOpen {
             attempt: open.number,
-            lease_expires_at: open.lease_expires_at.unwrap_or(now),
+            lease_expires_at: open.lease_expires_at().unwrap_or(now),
         }),
         None => Ok(next),
     }

@@ -1,7 +1,7 @@
 //! A resolution: an operator says what became of a call.
 
 use super::{Draft, KnownCall, Place, Plan, Refusal};
-use crate::event::Body;
+use crate::event::{Body, Resolved};
 use crate::id::CallRef;
 use crate::status::{CallState, ResolvedAs};
 
@@ -16,9 +16,14 @@ pub struct Resolution {
     pub reason: String,
     /// Whether something in the reason was masked.
     pub redacted: bool,
+    /// Id of the API key that says so.
+    pub by: String,
+    /// The resolution that this one corrects.
+    pub corrects: Option<u64>,
 }
 
-/// Decides over a resolution. `known` must have every unsettled attempt at hand.
+/// Decides over a resolution. `known` must have every unsettled attempt at hand, and every
+/// attempt where the resolution corrects another one.
 /// `is_current` says whether the operator saw the call as it is now.
 pub fn resolve(
     place: &Place,
@@ -33,19 +38,25 @@ pub fn resolve(
     }
     let now = place.moment.now;
     if tip.newest.is_live(now) {
-        let lease_expires_at = tip.newest.lease_expires_at.unwrap_or(now);
+        let lease_expires_at = tip.newest.lease_expires_at().unwrap_or(now);
         return Err(Refusal::LeaseLive { lease_expires_at });
     }
-    let open = matches!(tip.state(now), CallState::Unknown | CallState::Retryable);
-    if !open && !tip.conflict {
+    let is_permitted = match resolution.corrects {
+        // Evidence is never overruled, and nobody corrects a word that has been corrected.
+        Some(corrected) => tip.rests_on == Some(corrected),
+        None => tip.conflict || matches!(tip.state(now), CallState::Unknown | CallState::Retryable),
+    };
+    if !is_permitted {
         return Err(Refusal::NothingToResolve);
     }
     let mut draft = Draft::begin(place, Some(known.call.clone()), &resolution.call);
-    draft.append(Body::Resolved {
+    draft.append(Body::Resolved(Resolved {
         call: resolution.call.clone(),
         state: resolution.state,
         reason: resolution.reason.clone(),
         redacted: resolution.redacted,
-    });
+        by: Some(resolution.by.clone()),
+        corrects: resolution.corrects,
+    }));
     Ok(draft.finish())
 }

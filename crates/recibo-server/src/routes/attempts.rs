@@ -30,4 +30,5 @@ pub(crate) async fn get(State(app): State<App>, caller: Caller, ids: Ids, _: NoQ
         Some(None) => Err(Failure::new(Code::AttemptNotFound, "the call has no such attempt")),
         None => Err(Failure::new(Code::CallNotFound, "no such call")),
     })
+    .await
 }

@@ -34,11 +34,12 @@ pub(crate) async fn record(
     _: NoQuery,
     ResultBody(body): ResultBody,
 ) -> Answer {
+    let policy = app.store().policy(&caller.namespace);
     let items: Vec<Result<OneShot, Problem>> = body
-        .parse(|bytes| {
+        .parse(move |bytes| {
             let items = body::read::<BatchRequest<'_>>(bytes)?;
             Ok(items
-                .parse()
+                .parse(&policy)
                 .map(|item| {
                     let shot = item?;
                     secrets::refuse_one_shot(&shot)?;

@@ -43,7 +43,10 @@ pub(crate) async fn claim(
     body: JsonBody,
 ) -> Answer {
     let call = ids.call()?;
-    let claim = body.parse(move |bytes| body::read::<ClaimRequest<'_>>(bytes)?.parse(call)).await?;
+    let policy = app.store().policy(&caller.namespace);
+    let claim = body
+        .parse(move |bytes| body::read::<ClaimRequest<'_>>(bytes)?.parse(call, &policy))
+        .await?;
     caller.may(Action::Claim)?;
     secrets::refuse_claim(&claim, app.settings().secret_policy)?;
     let claimed = show::claimed(app.store().claim(&caller.namespace, claim).await?);

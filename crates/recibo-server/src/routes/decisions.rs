@@ -48,9 +48,7 @@ pub(crate) async fn get(State(app): State<App>, caller: Caller, ids: Ids, query:
         view = app.store().decided(&caller.namespace, &call, wait, app.stopped()) => view?,
         ended = caller.ended(&app) => return Err(ended),
     };
-    let (key, decision, record) = (view.idempotency_key, view.decision, view.record);
-    let twin = view.twin.map(show::twin);
-    let shown = DecisionAnswer::from_core(&call, &key, &decision, record.as_deref(), None, twin);
+    let shown = show::decision(&call, &view);
     Ok(answer::with_retry_after(answer::ok(&shown), shown.retry_after_ms))
 }
 

@@ -11,6 +11,7 @@ pub(crate) mod config;
 pub(crate) mod decisions;
 pub(crate) mod document;
 pub(crate) mod idempotency;
+pub(crate) mod leases;
 pub(crate) mod outcomes;
 pub(crate) mod policy;
 pub(crate) mod probes;

@@ -12,7 +12,7 @@ use crate::problems::problems;
 use crate::query::NoQuery;
 
 problems!(GetProblems: KEYED);
-problems!(SetProblems: KEYED, BODY, WRITE; SecretDetected);
+problems!(SetProblems: KEYED, BODY, WRITE; PolicyInvalid, SecretDetected);
 
 /// Read the effect policy
 #[utoipa::path(

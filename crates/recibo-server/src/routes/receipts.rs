@@ -58,7 +58,9 @@ pub(crate) async fn record(
     _: NoQuery,
     ResultBody(body): ResultBody,
 ) -> Answer {
-    let shot = body.parse(|bytes| body::read::<OneShotRequest<'_>>(bytes)?.parse()).await?;
+    let policy = app.store().policy(&caller.namespace);
+    let shot =
+        body.parse(move |bytes| body::read::<OneShotRequest<'_>>(bytes)?.parse(&policy)).await?;
     caller.may(Action::Record)?;
     secrets::refuse_one_shot(&shot)?;
     let answers = app.store().record(&caller.namespace, vec![shot]).await?;

@@ -22,7 +22,8 @@ problems!(Problems: KEYED, IDS, BODY, WRITE;
 
 /// Resolve a call
 ///
-/// Settles all attempts so far. Needs the ETag of the call as it was read.
+/// Settles all attempts so far. Needs the ETag of the call as it was read. A state that rests on
+/// a resolution alone is resolved again by naming that one in `corrects`.
 #[utoipa::path(
     post, path = "/v1/runs/{run_id}/calls/{tool_call_id}/resolution",
     operation_id = "resolve_call", tag = "calls",
@@ -46,9 +47,9 @@ pub(crate) async fn resolve(
     body: JsonBody,
 ) -> Answer {
     let call = ids.call()?;
-    let target = call.clone();
+    let (target, by) = (call.clone(), caller.api_key_id.clone());
     let resolution =
-        body.parse(move |bytes| body::read::<ResolutionRequest>(bytes)?.parse(target)).await?;
+        body.parse(move |bytes| body::read::<ResolutionRequest>(bytes)?.parse(target, &by)).await?;
     caller.may(Action::Resolve)?;
     let etag = headers.get(IF_MATCH).ok_or_else(|| {
         Failure::new(Code::IfMatchRequired, "read the call and send its ETag as If-Match")

@@ -16,7 +16,7 @@ use crate::problems::problems;
 use crate::query::NoQuery;
 use crate::show;
 
-problems!(OpenProblems: KEYED, BODY, WRITE);
+problems!(OpenProblems: KEYED, BODY, WRITE; ScopeLimit);
 problems!(GetProblems: KEYED, IDS; ScopeNotFound);
 problems!(CloseProblems: KEYED, IDS, WRITE; ScopeNotFound);
 
@@ -51,11 +51,10 @@ pub(crate) async fn open(
 pub(crate) async fn get(State(app): State<App>, caller: Caller, ids: Ids, _: NoQuery) -> Answer {
     let scope_id = ids.scope_id()?;
     caller.may(Action::Read)?;
-    app.read(move |snapshot| match snapshot.scope(&caller.namespace, &scope_id)? {
+    match app.store().scope(&caller.namespace, &scope_id)? {
         Some(scope) => Ok(answer::ok(&show::scope(scope))),
         None => Err(not_found()),
-    })
-    .await
+    }
 }
 
 /// Close a scope: wipe its key

@@ -119,6 +119,8 @@ impl Service {
         let disk = Disk { bytes: bytes.clone(), ..Disk::default() };
         let faults = disk.faults.clone();
         let clock = Arc::new(ManualClock::at(wall_ms));
+        // Each start is on another boot: only then does the wall clock count.
+        clock.boot(wall_ms);
         let store = Store::on_disk(disk, config, clock.clone(), entropy(1), [7; 32]).unwrap();
         let mut keys = BTreeMap::new();
         let mut draw = entropy(2);

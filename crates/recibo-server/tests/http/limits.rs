@@ -2,6 +2,7 @@
 
 use axum::body::Body;
 use recibo_api::Role;
+use recibo_core::limits::SCOPES_LIVE_MAX;
 use serde_json::json;
 
 use crate::harness::{Service, claim_body, ok_body, one_shot_body};
@@ -74,4 +75,25 @@ async fn large_arguments_are_hashed_like_small_ones() {
 
 fn body_text(length: usize) -> String {
     format!("{{\"a\":\"{}\"}}", "x".repeat(length))
+}
+
+#[tokio::test]
+async fn so_many_scopes_of_a_namespace_live_and_no_more() {
+    let service = Service::start().await;
+    let store = service.app.store();
+    let blue = recibo_core::id::Namespace::parse("blue").unwrap();
+    for _ in 0..SCOPES_LIVE_MAX {
+        store.open_scope(&blue, None, 60_000).await.unwrap();
+    }
+    let open = || service.ask(Role::Adapter, "POST", "/v1/scopes").json(json!({})).send();
+    let events = store.size();
+    let refused = open().await.expect(429);
+    assert_eq!(refused.text("code"), "scope_limit");
+    assert_eq!(store.size(), events, "a refusal appends nothing");
+    // Other namespaces have room, and so has this one once a scope ends.
+    let green = recibo_core::id::Namespace::parse("green").unwrap();
+    store.open_scope(&green, None, 60_000).await.unwrap();
+    service.clock.advance_ms(60_000);
+    store.tick(&blue).await.unwrap();
+    open().await.expect(201);
 }

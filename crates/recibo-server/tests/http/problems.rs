@@ -10,12 +10,13 @@ use serde_json::{Value, json};
 
 use crate::harness::{Reply, Service, claim_body, ok_body, one_shot_body};
 
-/// Codes that need a broken disk (see the tests below), a socket (`slow_clients`), or the loss of
-/// all other admin keys (`api_keys`).
+/// Codes that need a broken disk or thousands of scopes (see the tests below), a socket
+/// (`slow_clients`), or the loss of all other admin keys (`api_keys`).
 const ELSEWHERE: &[Code] = &[
     Code::Overloaded,
     Code::Internal,
     Code::LedgerStopped,
+    Code::ScopeLimit,
     Code::BodyTimeout,
     Code::MalformedRequest,
     Code::HeadTooLarge,
@@ -174,6 +175,22 @@ async fn every_code_is_what_some_request_gets() {
             json!({"answer": "executed_ok", "source": "crm"}),
             409,
             "attempt_settled",
+        ),
+        (
+            adapter,
+            "POST",
+            format!("{}/1/lease", attempts("open")),
+            json!({"lease_token": open, "lease_ms": 5000}),
+            409,
+            "lease_over",
+        ),
+        (
+            operator,
+            "PUT",
+            "/v1/effects/policy".into(),
+            json!({"tools": [{"match": "a", "effect": "keyed"}]}),
+            422,
+            "policy_invalid",
         ),
         (adapter, "POST", attempts("again"), claim("c-again"), 409, "claim_used"),
         (

@@ -1,9 +1,13 @@
 //! Stored events: version byte, leaf hash, then the event without what its place says already.
+//!
+//! An event of version 2 is one of version 1 followed by the members that version 1 has no place
+//! for. What needs none of them is stored as version 1 still: most events do not.
 
 use bincode::{BorrowDecode, Decode, Encode};
-use recibo_core::effect::{Effect, Policy, Rule, Terms};
+use recibo_core::effect::{Effect, IsError, Policy, Rule, Terms, TwinScope};
 use recibo_core::event::{
-    Body, Facts, Finished, Outcome, Receipt, Recorded, ScopeOpened, Started, StatusChecked,
+    Body, Facts, Finished, Outcome, Receipt, Recorded, Resolved, Restarted, ScopeOpened, Started,
+    StatusChecked,
 };
 use recibo_core::hash::{InputHash, OutputHash};
 use recibo_core::id::{
@@ -15,7 +19,7 @@ use recibo_core::status::{CheckAnswer, OutcomeStatus, ResolvedAs, ScopeEnd};
 use recibo_core::time::Time;
 use recibo_core::tree::Hash;
 
-use super::{CodecError, VERSION, append, take_rest};
+use super::{CONFIG, CodecError, VERSION, VERSION_2, append};
 use crate::scope_id;
 
 const WHAT: &str = "event";
@@ -23,16 +27,26 @@ const BROKEN: CodecError = CodecError { what: WHAT };
 /// Version byte and leaf hash.
 const PREFIX_LEN: usize = 1 + 32;
 
+/// The namespace number of events of the whole ledger.
+const OF_THE_LEDGER: u32 = u32::MAX;
+
 /// An event as stored: its number is the key, its namespace a number.
 #[derive(Clone)]
 pub(crate) struct StoredEvent {
-    pub(crate) nseq: u64,
     pub(crate) at: Time,
-    pub(crate) namespace_no: u32,
+    /// `None` for an event of the whole ledger.
+    pub(crate) owner: Option<StoredOwner>,
     /// The event of the same call before this one, so that a call's story can be walked.
     pub(crate) before: Option<u64>,
     pub(crate) salt: [u8; 16],
     pub(crate) body: Body,
+}
+
+/// Whose an event is, and its place among the events of that namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StoredOwner {
+    pub(crate) namespace_no: u32,
+    pub(crate) nseq: u64,
 }
 
 #[derive(Encode, BorrowDecode)]
@@ -102,6 +116,30 @@ enum StoredBody<'a> {
     PolicySet {
         rules: Vec<StoredRule<'a>>,
     },
+    Restarted {
+        last_ms: u64,
+        key_windows_void: bool,
+    },
+}
+
+/// What version 2 adds. Members that an event does not have are `None`, `false` or empty.
+#[derive(Default, PartialEq, Encode, BorrowDecode)]
+struct Added<'a> {
+    answered: bool,
+    is_error: Option<u8>,
+    twin_hash: Option<[u8; 32]>,
+    twin_scope: u8,
+    by: Option<&'a str>,
+    corrects: Option<u64>,
+    /// One per rule of a policy; none at all if no rule has anything.
+    rules: Vec<AddedRule<'a>>,
+}
+
+#[derive(Default, PartialEq, Encode, BorrowDecode)]
+struct AddedRule<'a> {
+    is_error: Option<u8>,
+    twin_by: Vec<&'a str>,
+    twin_scope: u8,
 }
 
 /// Scope ids are made here, so nearly all are 16 bytes; a caller may name another.
@@ -165,43 +203,60 @@ struct StoredRule<'a> {
 /// Appends the bytes of an event. The second of a token is the second of its event, so only the digest
 /// is kept.
 pub(crate) fn encode_event(bytes: &mut Vec<u8>, leaf: &Hash, event: &StoredEvent) {
-    bytes.push(VERSION);
+    let added = added(&event.body);
+    let is_first_version = added == Added::default();
+    bytes.push(if is_first_version { VERSION } else { VERSION_2 });
     bytes.extend_from_slice(leaf);
+    let owner = event.owner.unwrap_or(StoredOwner { namespace_no: OF_THE_LEDGER, nseq: 0 });
     let frame = Frame {
-        namespace_no: event.namespace_no,
-        nseq: event.nseq,
+        namespace_no: owner.namespace_no,
+        nseq: owner.nseq,
         at_ms: event.at.ms(),
         before: event.before,
         salt: event.salt,
         body: to_stored(&event.body),
     };
     append(bytes, &frame);
+    if !is_first_version {
+        append(bytes, &added);
+    }
 }
 
 /// Reads the bytes of an event.
 pub(crate) fn decode_event(bytes: &[u8]) -> Result<StoredEvent, CodecError> {
     leaf_of(bytes)?;
-    let frame: Frame<'_> = take_rest(&bytes[PREFIX_LEN..], WHAT)?;
+    let rest = &bytes[PREFIX_LEN..];
+    let (frame, used): (Frame<'_>, usize) =
+        bincode::borrow_decode_from_slice(rest, CONFIG).map_err(|_| BROKEN)?;
+    let rest = &rest[used..];
+    let (added, used): (Added<'_>, usize) = match bytes[0] {
+        VERSION => (Added::default(), 0),
+        _ => bincode::borrow_decode_from_slice(rest, CONFIG).map_err(|_| BROKEN)?,
+    };
+    if used != rest.len() {
+        return Err(BROKEN);
+    }
     let at = Time::from_ms(frame.at_ms);
     Ok(StoredEvent {
-        nseq: frame.nseq,
         at,
-        namespace_no: frame.namespace_no,
+        owner: (frame.namespace_no != OF_THE_LEDGER)
+            .then_some(StoredOwner { namespace_no: frame.namespace_no, nseq: frame.nseq }),
         before: frame.before,
         salt: frame.salt,
-        body: from_stored(frame.body, at).ok_or(BROKEN)?,
+        body: from_stored(frame.body, added, at).ok_or(BROKEN)?,
     })
 }
 
 /// The leaf hash of a stored event.
 pub(crate) fn leaf_of(bytes: &[u8]) -> Result<Hash, CodecError> {
     match bytes {
-        [VERSION, rest @ ..] => rest.first_chunk::<32>().copied().ok_or(BROKEN),
+        [VERSION | VERSION_2, rest @ ..] => rest.first_chunk::<32>().copied().ok_or(BROKEN),
         _ => Err(BROKEN),
     }
 }
 
-/// Namespace number and time of a stored event, without reading the rest: for searches.
+/// Namespace number and time of a stored event, without reading the rest: for searches. The
+/// number of an event of the whole ledger is that of no namespace.
 pub(crate) fn namespace_of(bytes: &[u8]) -> Result<(u32, Time), CodecError> {
     #[derive(Decode)]
     struct Start {
@@ -211,7 +266,7 @@ pub(crate) fn namespace_of(bytes: &[u8]) -> Result<(u32, Time), CodecError> {
     }
     leaf_of(bytes)?;
     let (start, _): (Start, usize) =
-        bincode::decode_from_slice(&bytes[PREFIX_LEN..], super::CONFIG).map_err(|_| BROKEN)?;
+        bincode::decode_from_slice(&bytes[PREFIX_LEN..], CONFIG).map_err(|_| BROKEN)?;
     Ok((start.namespace_no, Time::from_ms(start.at_ms)))
 }
 
@@ -226,7 +281,7 @@ pub(crate) fn decode_if_first(bytes: &[u8]) -> Result<Option<StoredEvent>, Codec
     }
     leaf_of(bytes)?;
     let (start, _): (Start, usize) =
-        bincode::decode_from_slice(&bytes[PREFIX_LEN..], super::CONFIG).map_err(|_| BROKEN)?;
+        bincode::decode_from_slice(&bytes[PREFIX_LEN..], CONFIG).map_err(|_| BROKEN)?;
     if start.before.is_some() { Ok(None) } else { decode_event(bytes).map(Some) }
 }
 
@@ -282,12 +337,15 @@ fn to_stored(body: &Body) -> StoredBody<'_> {
             settles: e.settles,
             redacted: e.redacted,
         },
-        Body::Resolved { call, state, reason, redacted } => StoredBody::Resolved {
-            at: attempt(call, 0),
-            state: index_of(ResolvedAs::ALL, state),
-            reason,
-            redacted: *redacted,
+        Body::Resolved(e) => StoredBody::Resolved {
+            at: attempt(&e.call, 0),
+            state: index_of(ResolvedAs::ALL, &e.state),
+            reason: &e.reason,
+            redacted: e.redacted,
         },
+        Body::Restarted(e) => {
+            StoredBody::Restarted { last_ms: e.last_at.ms(), key_windows_void: e.key_windows_void }
+        }
         Body::PolicySet { policy } => StoredBody::PolicySet {
             rules: policy
                 .rules
@@ -295,6 +353,38 @@ fn to_stored(body: &Body) -> StoredBody<'_> {
                 .map(|rule| StoredRule { pattern: &rule.pattern, terms: terms(&rule.terms) })
                 .collect(),
         },
+    }
+}
+
+fn added(body: &Body) -> Added<'_> {
+    let mut added = Added::default();
+    if let Some(facts) = body.facts() {
+        added.is_error = facts.terms.is_error.map(|word| index_of(IsError::ALL, &word));
+        added.twin_hash = facts.twin_hash.map(|hash| *hash.as_bytes());
+        added.twin_scope = index_of(TwinScope::ALL, &facts.twin_scope);
+    }
+    added.answered = body.outcome().is_some_and(|outcome| outcome.answered);
+    match body {
+        Body::Resolved(e) => {
+            added.by = e.by.as_deref();
+            added.corrects = e.corrects;
+        }
+        Body::PolicySet { policy } => {
+            let rules: Vec<_> = policy.rules.iter().map(added_rule).collect();
+            if rules.iter().any(|rule| *rule != AddedRule::default()) {
+                added.rules = rules;
+            }
+        }
+        _ => {}
+    }
+    added
+}
+
+fn added_rule(rule: &Rule) -> AddedRule<'_> {
+    AddedRule {
+        is_error: rule.terms.is_error.map(|word| index_of(IsError::ALL, &word)),
+        twin_by: rule.twin_by.iter().map(String::as_str).collect(),
+        twin_scope: index_of(TwinScope::ALL, &rule.twin_scope),
     }
 }
 
@@ -349,7 +439,7 @@ fn outcome(outcome: &Outcome) -> StoredOutcome<'_> {
 }
 
 /// `None` if a text or a number is not what was once checked.
-fn from_stored(stored: StoredBody<'_>, at: Time) -> Option<Body> {
+fn from_stored(stored: StoredBody<'_>, added: Added<'_>, at: Time) -> Option<Body> {
     let token = |digest| Token { epoch: at.epoch_s(), digest };
     Some(match stored {
         StoredBody::ScopeOpened { scope, label, expires_ms } => Body::ScopeOpened(ScopeOpened {
@@ -365,7 +455,7 @@ fn from_stored(stored: StoredBody<'_>, at: Time) -> Option<Body> {
             Body::Started(Started {
                 call,
                 attempt,
-                facts: read_facts(facts)?,
+                facts: read_facts(facts, &added)?,
                 claim_id: ClaimId::parse(claim).ok()?,
                 scope_id: read_scope(&scope)?,
                 lease_expires_at: Time::from_ms(lease_ms),
@@ -380,7 +470,7 @@ fn from_stored(stored: StoredBody<'_>, at: Time) -> Option<Body> {
                 }),
                 None => None,
             };
-            let outcome = read_outcome(outcome)?;
+            let outcome = read_outcome(outcome, &added)?;
             Body::Finished(Finished { call, attempt, outcome, late, receipt })
         }
         StoredBody::Recorded { at, facts, scope, started_ms, outcome, digest } => {
@@ -388,10 +478,10 @@ fn from_stored(stored: StoredBody<'_>, at: Time) -> Option<Body> {
             Body::Recorded(Recorded {
                 call,
                 attempt,
-                facts: read_facts(facts)?,
+                facts: read_facts(facts, &added)?,
                 scope_id: read_scope(&scope)?,
                 started_at: Time::from_ms(started_ms),
-                outcome: read_outcome(outcome)?,
+                outcome: read_outcome(outcome, &added)?,
                 token: digest.map(token),
             })
         }
@@ -424,21 +514,34 @@ fn from_stored(stored: StoredBody<'_>, at: Time) -> Option<Body> {
                 redacted,
             })
         }
-        StoredBody::Resolved { at, state, reason, redacted } => Body::Resolved {
+        StoredBody::Resolved { at, state, reason, redacted } => Body::Resolved(Resolved {
             call: place(&at)?.0,
             state: at_index(ResolvedAs::ALL, state)?,
             reason: reason.to_owned(),
             redacted,
-        },
+            by: added.by.map(str::to_owned),
+            corrects: added.corrects,
+        }),
         StoredBody::PolicySet { rules } => {
-            let rules = rules
-                .into_iter()
-                .map(|rule| {
-                    Some(Rule { pattern: rule.pattern.to_owned(), terms: read_terms(&rule.terms)? })
-                })
-                .collect::<Option<Vec<_>>>()?;
-            Body::PolicySet { policy: Policy { rules } }
+            let mut policy = Policy::default();
+            let mut added = added.rules.into_iter();
+            for rule in rules {
+                policy.rules.push(read_rule(&rule, added.next().unwrap_or_default())?);
+            }
+            Body::PolicySet { policy }
         }
+        StoredBody::Restarted { last_ms, key_windows_void } => {
+            Body::Restarted(Restarted { last_at: Time::from_ms(last_ms), key_windows_void })
+        }
+    })
+}
+
+fn read_rule(stored: &StoredRule<'_>, added: AddedRule<'_>) -> Option<Rule> {
+    Some(Rule {
+        pattern: stored.pattern.to_owned(),
+        terms: read_terms(&stored.terms, added.is_error)?,
+        twin_by: added.twin_by.into_iter().map(str::to_owned).collect(),
+        twin_scope: at_index(TwinScope::ALL, added.twin_scope)?,
     })
 }
 
@@ -455,16 +558,18 @@ fn place(stored: &StoredAttempt<'_>) -> Option<(CallRef, u32)> {
     Some((CallRef { run_id, tool_call_id }, stored.attempt))
 }
 
-fn read_facts(stored: StoredFacts<'_>) -> Option<Facts> {
+fn read_facts(stored: StoredFacts<'_>, added: &Added<'_>) -> Option<Facts> {
     Some(Facts {
-        tool: ToolName::parse(stored.tool).ok()?,
+        tool: ToolName::stored(stored.tool)?,
         input_hash: InputHash::from_bytes(stored.input_hash),
-        terms: read_terms(&stored.terms)?,
+        terms: read_terms(&stored.terms, added.is_error)?,
         operation_key: parsed(stored.operation_key, OperationKey::parse)?,
         message_id: parsed(stored.message_id, MessageId::parse)?,
         labels: read_labels(&stored.labels)?,
         trace: stored.trace.map(|(trace_id, span_id)| Trace { trace_id, span_id }),
         redacted: stored.redacted,
+        twin_hash: added.twin_hash.map(InputHash::from_bytes),
+        twin_scope: at_index(TwinScope::ALL, added.twin_scope)?,
     })
 }
 
@@ -475,16 +580,20 @@ fn read_labels(stored: &[(&str, &str)]) -> Option<Labels> {
     Labels::parse(stored.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))).ok()
 }
 
-fn read_terms(stored: &StoredTerms) -> Option<Terms> {
+fn read_terms(stored: &StoredTerms, is_error: Option<u8>) -> Option<Terms> {
     Some(Terms {
         effect: at_index(&Effect::ALL, stored.effect)?,
         key_window_ms: stored.key_window_ms,
         settle_ms: stored.settle_ms,
         max_attempts: stored.max_attempts,
+        is_error: match is_error {
+            Some(index) => Some(at_index(IsError::ALL, index)?),
+            None => None,
+        },
     })
 }
 
-fn read_outcome(stored: StoredOutcome<'_>) -> Option<Outcome> {
+fn read_outcome(stored: StoredOutcome<'_>, added: &Added<'_>) -> Option<Outcome> {
     Some(Outcome {
         status: at_index(OutcomeStatus::ALL, stored.status)?,
         duration_ms: stored.duration_ms,
@@ -494,6 +603,7 @@ fn read_outcome(stored: StoredOutcome<'_>) -> Option<Outcome> {
         provider_ref: stored.provider_ref.map(str::to_owned),
         message_id: stored.message_id.map(str::to_owned),
         redacted: stored.redacted,
+        answered: added.answered,
     })
 }
 

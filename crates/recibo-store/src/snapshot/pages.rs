@@ -9,7 +9,7 @@ use recibo_core::time::Time;
 use redb::AccessGuard;
 
 use super::{CallView, Snapshot, run_of};
-use crate::codec::{OpenCallRow, TipRow, decode_event, namespace_of};
+use crate::codec::{OpenCallRow, decode_event, namespace_of};
 use crate::error::StorageError;
 use crate::tables::{self, OpenKey, RunKey};
 
@@ -79,7 +79,7 @@ impl Snapshot {
         let (from, to) = (RunKey::call(run_no, ""), RunKey::call(run_no, "\u{7f}"));
         for row in self.reading.runs.range(from.as_slice()..to.as_slice())? {
             let (_, value) = row?;
-            let tip = TipRow::decode(value.value())?.tip()?;
+            let tip = self.lookup().read_tip(value.value())?;
             summary.calls += 1;
             summary.attempts += u64::from(tip.attempts());
             *summary.by_state.entry(tip.state(self.now())).or_default() += 1;
@@ -175,14 +175,16 @@ impl Snapshot {
         limit: usize,
     ) -> Result<CallPage, StorageError> {
         let table = self.reading.txn.open_table(tables::OPEN_CALLS)?;
-        let (open_from, open_to) = (OpenKey::open(from), OpenKey::open(u64::MAX));
+        let (open_from, open_to) =
+            (OpenKey::open(namespace_no, from), OpenKey::open(namespace_no, u64::MAX));
         let open = table.range(open_from.as_slice()..=open_to.as_slice())?;
         let mut open = open.map(open_call).peekable();
         // A call with an open attempt whose lease is over is unknown too, so these two lists
         // are read side by side, in ledger order.
         let is_unknown_wanted = filter.state != Some(CallState::InFlight);
-        let unknown_from = OpenKey::unknown(if is_unknown_wanted { from } else { u64::MAX });
-        let unknown_to = OpenKey::unknown(u64::MAX);
+        let unknown_from = if is_unknown_wanted { from } else { u64::MAX };
+        let unknown_from = OpenKey::unknown(namespace_no, unknown_from);
+        let unknown_to = OpenKey::unknown(namespace_no, u64::MAX);
         let unknown = table.range(unknown_from.as_slice()..=unknown_to.as_slice())?;
         let mut unknown = unknown.map(open_call).peekable();
         let mut rows = std::iter::from_fn(|| {
@@ -204,9 +206,6 @@ impl Snapshot {
                 break;
             }
             looked_at += 1;
-            if row.namespace_no != namespace_no {
-                continue;
-            }
             let tip = self.lookup().tip(row.run_no, &row.tool_call_id)?;
             let state = tip.map(|tip| tip.state(self.now()));
             if filter.state.is_some() && state != filter.state {

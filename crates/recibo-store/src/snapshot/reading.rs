@@ -24,6 +24,7 @@ pub(crate) struct Reading {
     pub(super) run_ids: Bytes,
     pub(super) runs: Bytes,
     pub(super) events: Seqs,
+    pub(super) wide_twins: Bytes,
     pub(super) head: Head,
 }
 
@@ -39,6 +40,7 @@ impl Reading {
             run_ids: txn.open_table(tables::RUN_IDS)?,
             runs: txn.open_table(tables::RUNS)?,
             events: txn.open_table(tables::EVENTS)?,
+            wide_twins: txn.open_table(tables::WIDE_TWINS)?,
             txn,
             hash_index,
             head,

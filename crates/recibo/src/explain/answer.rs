@@ -23,8 +23,9 @@ pub(super) fn sentences(case: &Case<'_>) -> Vec<String> {
     }
     if let Some(twin) = &case.decision.twin {
         list.push(format!(
-            "Another call of this run asks for the same: {}, which is {}.",
+            "Another call does the same: {} of run {}, which is {}.",
             twin.tool_call_id,
+            twin.run_id,
             twin.state.0.as_str()
         ));
     }
@@ -58,6 +59,12 @@ fn why(case: &Case<'_>) -> &'static str {
         }
         (Reason::OutcomeUnknown, _) => {
             "an attempt may have taken effect, and nothing but a person's look can tell."
+        }
+        // Only claims are judged against twins.
+        (Reason::TwinInFlight, _) => "another call that does the same is under way.",
+        (Reason::TwinUnknown, _) => "another call that does the same may have taken effect.",
+        (Reason::TwinOkLate, _) => {
+            "another call that does the same took effect after its caller had given up."
         }
         (Reason::RetryAllowed, Some(Effect::ReadOnly)) => "running it again changes nothing.",
         (Reason::RetryAllowed, Some(Effect::Idempotent)) => {
