@@ -154,11 +154,15 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
-        let polled = Pin::new(&mut self.stream).poll_flush(context);
-        ready!(self.writes(polled, context))?;
-        if self.link.sent() {
-            self.is_idle = true;
-            self.deadline = Instant::now() + self.limits.idle;
+        let this = &mut *self;
+        let polled = Pin::new(&mut this.stream).poll_flush(context);
+        ready!(this.writes(polled, context))?;
+        if this.link.sent() {
+            this.is_idle = true;
+            this.deadline = Instant::now() + this.limits.idle;
+            // hyper may have begun to read while the request was in flight, and then reads on
+            // only when it is woken. It is woken then, and the read judges.
+            let _ = this.to_read.has_passed(this.deadline, context);
         }
         Poll::Ready(Ok(()))
     }
