@@ -89,6 +89,7 @@ codes! {
     Internal = "internal", 500, "The service failed";
     Overloaded = "overloaded", 503, "The service is overloaded";
     LedgerStopped = "ledger_stopped", 503, "The ledger takes no writes";
+    ReadOnly = "read_only", 503, "The ledger is open for reading only";
 }
 
 impl Code {
@@ -101,7 +102,11 @@ impl Code {
     pub fn is_passing(self) -> bool {
         matches!(
             self,
-            Self::Overloaded | Self::LedgerStopped | Self::ScopeLimit | Self::BodyTimeout
+            Self::Overloaded
+                | Self::LedgerStopped
+                | Self::ReadOnly
+                | Self::ScopeLimit
+                | Self::BodyTimeout
         )
     }
 
@@ -145,6 +150,14 @@ impl Problem {
         Self::new(
             Code::LedgerStopped,
             "whether this write happened is known after the restart; ask again then",
+        )
+    }
+
+    /// A write to a ledger that is open for reading only; why is a clause of its own.
+    pub fn read_only(why: impl fmt::Display) -> Self {
+        Self::new(
+            Code::ReadOnly,
+            format!("the ledger is open for reading only: {why}; nothing was stored"),
         )
     }
 

@@ -8,6 +8,7 @@ mod limits;
 mod logs;
 mod openapi;
 mod problems;
+mod read_only;
 mod roles;
 mod serving;
 mod slow_clients;

@@ -10,12 +10,14 @@ use serde_json::{Value, json};
 
 use crate::harness::{Reply, Service, claim_body, ok_body, one_shot_body};
 
-/// Codes that need a broken disk or thousands of scopes (see the tests below), a socket
-/// (`slow_clients`), or the loss of all other admin keys (`api_keys`).
+/// Codes that need a broken disk (see the tests below), a disk that is only read (`read_only`),
+/// thousands of scopes (`limits`), a socket (`slow_clients`), or the loss of all other admin keys
+/// (`api_keys`).
 const ELSEWHERE: &[Code] = &[
     Code::Overloaded,
     Code::Internal,
     Code::LedgerStopped,
+    Code::ReadOnly,
     Code::ScopeLimit,
     Code::BodyTimeout,
     Code::MalformedRequest,
