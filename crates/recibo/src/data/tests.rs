@@ -44,18 +44,30 @@ fn a_key_file_left_by_a_crash_before_the_store_knew_it_is_made_known() {
 }
 
 #[test]
-fn a_lost_admin_key_is_replaced_only_on_request() {
+fn another_admin_key_is_made_only_on_request_and_then_always() {
     let temp = tempfile::tempdir().unwrap();
     open(temp.path(), Knobs::default()).unwrap().close();
     let path = temp.path().join(ADMIN_KEY_FILE);
+    let first = read_admin_key(temp.path()).unwrap();
     fs::remove_file(&path).unwrap();
     open(temp.path(), Knobs::default()).unwrap().close();
     assert!(!path.exists());
     assert!(read_admin_key(temp.path()).unwrap_err().for_people().contains("--new-admin-key"));
     let knobs = Knobs { new_admin_key: true, ..Knobs::default() };
-    let store = open(temp.path(), knobs).unwrap();
-    assert!(store.authenticate(&read_admin_key(temp.path()).unwrap()).is_some());
-    assert_eq!(store.api_keys().len(), 2);
+    // Also where the file is there: its key may be known to somebody else.
+    let mut keys = vec![first];
+    for _ in 0..2 {
+        // What an attempt before left behind is no hindrance.
+        fs::write(temp.path().join("admin.key.next"), "half").unwrap();
+        let store = open(temp.path(), knobs).unwrap();
+        keys.push(read_admin_key(temp.path()).unwrap());
+        assert_eq!(mode(&path), 0o600);
+        assert!(keys.iter().all(|key| store.authenticate(key).is_some()));
+        assert_eq!(store.api_keys().len(), keys.len());
+        store.close();
+    }
+    assert!(keys[1] != keys[2]);
+    assert!(!temp.path().join("admin.key.next").exists());
 }
 
 #[test]
