@@ -44,7 +44,7 @@ pub struct Args {
     #[arg(long)]
     new_admin_key: bool,
     #[command(flatten)]
-    limits: limits::Args,
+    limits: limits::LimitArgs,
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]

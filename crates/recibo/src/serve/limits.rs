@@ -8,7 +8,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Limits of connections.
 #[derive(clap::Args)]
-pub struct Args {
+pub struct LimitArgs {
     /// Connections at the same time [default: half of the file descriptors, at most 16384]
     #[arg(long, value_name = "N", env = "RECIBO_CONNECTIONS",
           value_parser = clap::value_parser!(u32).range(1..))]
@@ -42,7 +42,7 @@ pub struct Args {
 /// A day.
 const SECONDS_MAX: i64 = 86_400;
 
-impl Args {
+impl LimitArgs {
     /// The limits of a process that may open so many descriptors.
     pub fn limits(&self, descriptors: u64) -> ConnectionLimits {
         let default = match self.connections {
@@ -82,7 +82,7 @@ mod tests {
     #[derive(Parser)]
     struct Line {
         #[command(flatten)]
-        limits: Args,
+        limits: LimitArgs,
     }
 
     #[test]
