@@ -20,6 +20,7 @@ mod router;
 mod routes;
 mod rows;
 mod serve;
+mod shapes;
 mod show;
 mod trace;
 

@@ -67,6 +67,7 @@ pub struct ApiKeyRequest {
     #[schema(min_items = 1, max_items = 6)]
     pub(crate) roles: Vec<RoleWord>,
     /// Where.
+    #[schema(pattern = "^[a-z0-9-]{1,64}$")]
     pub(crate) namespace: String,
     /// How long it is valid; for ever when not given.
     #[schema(minimum = 1, maximum = 9_007_199_254_740_991_i64)]
