@@ -20,11 +20,11 @@ use recibo_core::effect::Effect;
 use recibo_core::status::DecisionKind;
 use recibo_core::visible::visible;
 
-use crate::cli::Target;
 use crate::command::Done;
 use crate::duration;
 use crate::failure::Failure;
 use crate::ledger::{Purpose, find_for_adapter};
+use crate::target::Target;
 use crate::timeline::list::shell;
 use crate::timeline::{Verdict, advice};
 
