@@ -14,6 +14,7 @@ mod connection;
 mod failure;
 mod limits;
 mod path;
+mod pieces;
 mod problems;
 mod query;
 mod router;

@@ -1,7 +1,5 @@
 //! Pages of all calls of the namespace.
 
-use std::sync::Arc;
-
 use axum::extract::State;
 use axum::http::HeaderMap;
 use recibo_api::Action;
@@ -88,7 +86,7 @@ pub(crate) async fn list(
         let fetch = move |snapshot: &Snapshot, from| {
             Ok(snapshot.calls(&namespace, &filter, from, rows::PAGE_SIZE)?)
         };
-        return rows::stream(app, caller, from, Arc::new(fetch)).await;
+        return rows::stream(app, caller, from, fetch).await;
     }
     app.read(move |snapshot| {
         let page = snapshot.calls(&caller.namespace, &CallFilter { state }, from, size)?;

@@ -1,7 +1,5 @@
 //! Runs: their counts and their calls.
 
-use std::sync::Arc;
-
 use axum::extract::State;
 use axum::http::HeaderMap;
 use recibo_api::answer::{Call, Page, RunSummary};
@@ -77,7 +75,7 @@ pub(crate) async fn calls(
             let page = snapshot.run_calls(&namespace, &run_id, from, rows::PAGE_SIZE)?;
             page.ok_or_else(not_found)
         };
-        return rows::stream(app, caller, from, Arc::new(fetch)).await;
+        return rows::stream(app, caller, from, fetch).await;
     }
     app.read(move |snapshot| {
         let page = snapshot.run_calls(&caller.namespace, &run_id, from, size)?;
