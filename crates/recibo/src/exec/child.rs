@@ -1,12 +1,13 @@
 //! Running the command: its own process group, its output, its end.
 
+use std::convert::Infallible;
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use recibo_adapter::now_ms;
+use recibo_adapter::{Grant, LeaseEnd, RENEW_FOR_MAX, now_ms};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, ChildStdout, Command};
@@ -52,10 +53,10 @@ pub struct Job<'a> {
     pub command: &'a [OsString],
     /// Variables to set.
     pub variables: &'a [(&'static str, String)],
-    /// How long it may run, if that is less than its lease.
+    /// How long it may run; without one, as long as its lease can be renewed.
     pub timeout_ms: Option<u64>,
-    /// When it must be over.
-    pub last_moment_ms: u64,
+    /// The permission to run it: its lease is renewed meanwhile.
+    pub grant: &'a Grant,
 }
 
 /// What became of a command.
@@ -95,7 +96,7 @@ impl Job<'_> {
         // If there is no guard, the command is still watched from here.
         let mut guard = Guard::start().ok();
         let began_ms = now_ms();
-        if began_ms >= self.last_moment_ms {
+        if !self.grant.may_send() {
             return not_run(End::TooLate);
         }
         let own_end = self.timeout_ms.map_or(u64::MAX, |ms| began_ms.saturating_add(ms));
@@ -103,10 +104,21 @@ impl Job<'_> {
             Ok(running) => running,
             Err(error) => return not_run(End::SpawnFailed(error.to_string())),
         };
-        if let Some(guard) = &mut guard {
-            guard.watch(running.group, self.last_moment_ms).await;
-        }
-        let end = running.watch(own_end.min(self.last_moment_ms), signals).await;
+        let at_most = match self.timeout_ms {
+            Some(ms) => self.grant.since_asked().saturating_add(Duration::from_millis(ms)),
+            None => RENEW_FOR_MAX,
+        };
+        let mut end = EndOfTime { own_end, lease: self.grant.lease_end() };
+        // Once the lease is long enough, or could not be renewed, its end is what counts.
+        let renewing = async {
+            self.grant.keep_renewed(at_most).await;
+            std::future::pending::<Infallible>().await
+        };
+        let end = tokio::select! {
+            biased;
+            end = running.watch(&mut end, guard.as_mut(), signals) => end,
+            never = renewing => match never {},
+        };
         if let Some(guard) = guard {
             guard.release().await;
         }
@@ -132,6 +144,21 @@ impl Job<'_> {
     }
 }
 
+/// When a command must be over.
+struct EndOfTime {
+    /// The end of its own time.
+    own_end: u64,
+    /// The end of its lease.
+    lease: LeaseEnd,
+}
+
+impl EndOfTime {
+    fn left(&self) -> Duration {
+        let end = self.own_end.min(self.lease.last_moment_ms());
+        Duration::from_millis(end.saturating_sub(now_ms()))
+    }
+}
+
 struct Running {
     child: Child,
     group: Pid,
@@ -142,10 +169,18 @@ struct Running {
 }
 
 impl Running {
-    async fn watch(&mut self, end_ms: u64, signals: &mut Signals) -> End {
+    async fn watch(
+        &mut self,
+        end: &mut EndOfTime,
+        mut guard: Option<&mut Guard>,
+        signals: &mut Signals,
+    ) -> End {
         let mut interrupted = None;
+        if let Some(guard) = &mut guard {
+            guard.watch(self.group, end.lease.last_moment_ms()).await;
+        }
         while !self.is_over() {
-            let left = Duration::from_millis(end_ms.saturating_sub(now_ms()));
+            let left = end.left();
             if left.is_zero() {
                 self.kill().await;
                 return interrupted.map_or(End::TimedOut, End::Interrupted);
@@ -161,6 +196,11 @@ impl Running {
                     }
                     // It may have ended just now.
                     let _ = kill_process_group(self.group, signal);
+                }
+                () = end.lease.moved() => {
+                    if let Some(guard) = &mut guard {
+                        guard.watch(self.group, end.lease.last_moment_ms()).await;
+                    }
                 }
                 () = sleep(left.min(LOOK_EVERY)) => {}
             }

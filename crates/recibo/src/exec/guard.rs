@@ -38,7 +38,8 @@ impl Guard {
         Ok(Self(child.stdin.take().expect("stdin is a pipe")))
     }
 
-    /// Names the group to kill if `exec` dies, at the latest at this moment.
+    /// Names the group to kill if `exec` dies, at the latest at this moment. Said again with a
+    /// later one when the lease was renewed.
     pub async fn watch(&mut self, group: Pid, last_moment_ms: u64) {
         let line = format!("{} {last_moment_ms}\n", group.as_raw_nonzero());
         // A guard that is gone guards nothing; the command runs all the same.
@@ -57,17 +58,18 @@ pub async fn run() -> Result<Done, Failure> {
     let order = order.map_err(|_| not_for_people())?;
     let mut lines = BufReader::new(order).lines();
     let Ok(Some(order)) = lines.next_line().await else { return Ok(Done::silent()) };
-    let Some((group, last_moment_ms)) = parse(&order) else {
+    let Some((group, mut last_moment_ms)) = parse(&order) else {
         return Err(not_for_people());
     };
     loop {
         let left = Duration::from_millis(last_moment_ms.saturating_sub(now_ms()));
         tokio::select! {
             line = lines.next_line() => {
-                if !matches!(line, Ok(Some(_))) {
-                    break;
+                let Ok(Some(line)) = line else { break };
+                match parse(&line) {
+                    Some((same, later_ms)) if same == group => last_moment_ms = later_ms,
+                    _ => return Ok(Done::silent()),
                 }
-                return Ok(Done::silent());
             }
             () = sleep(left.min(LOOK_EVERY)) => {
                 if now_ms() >= last_moment_ms {
