@@ -1,0 +1,118 @@
+//! Leases: renewal, and *Ledger time* over starts of the service.
+
+use super::Ledger;
+use super::call::{Call, CallKey, Event};
+use super::fold::Lease;
+
+/// A lease that may have lived when the service ended.
+#[derive(Clone, Debug)]
+pub struct Survivor {
+    /// Place of the call in the ledger's list.
+    pub call: usize,
+    pub attempt: u32,
+    /// Where it ended before the start.
+    pub end: u64,
+    /// Where the start may move its end to at most.
+    end_max: u64,
+}
+
+impl Survivor {
+    /// Its end after a start at `now`, if the ledger's last known time was `last`; `None`: it
+    /// was over then.
+    pub fn end_after(&self, now: u64, last: u64) -> Option<u64> {
+        (last < self.end).then(|| (now + (self.end - last)).min(self.end_max))
+    }
+}
+
+impl Ledger {
+    /// What becomes of a renewal: the end of the lease, or the refusal.
+    pub fn judge_renewal(
+        &self,
+        key: &CallKey,
+        number: u32,
+        lease_token: &str,
+        lease_ms: u64,
+    ) -> Result<u64, (u16, &'static str)> {
+        let call = self.call(key).ok_or((404, "call_not_found"))?;
+        let fold = self.fold(call);
+        let attempt = fold.attempt(number).ok_or((404, "attempt_not_found"))?;
+        let lease = attempt.lease.as_ref().filter(|lease| lease.token == lease_token);
+        let lease = lease.ok_or((403, "lease_token_wrong"))?;
+        if !attempt.is_live(self.now) {
+            return Err((409, "lease_over"));
+        }
+        // "never earlier than before, never past a key window"
+        let window_end = call.window_end().filter(|_| self.is_inside_window(call));
+        let full = self.now + lease_ms;
+        Ok(window_end.map_or(full, |end| end.min(full)).max(lease.end))
+    }
+
+    /// Books a renewal.
+    pub fn renewed(&mut self, key: &CallKey, attempt: u32, lease_ms: u64, lease_end: u64) {
+        let index = self.find(key).expect("a known call");
+        self.append(index, Event::Renewed { at: self.now, attempt, lease_ms, lease_end });
+    }
+
+    /// Every read of a call shows its leases: those that are over now stay over.
+    pub fn read(&mut self, index: usize) {
+        if !self.features.restarted {
+            return;
+        }
+        let fold = self.fold(&self.calls[index]);
+        for attempt in fold.attempts {
+            let Some(lease) = &attempt.lease else { continue };
+            if !lease.is_over && lease.end <= self.now && attempt.outcomes.is_empty() {
+                self.calls[index].events.push(Event::ReadAsOver { attempt: attempt.number });
+            }
+        }
+    }
+
+    /// The leases that may have lived at the last event or mark of the ledger.
+    pub fn survivors(&self) -> Vec<Survivor> {
+        let mut survivors = Vec::new();
+        for (index, call) in self.calls.iter().enumerate() {
+            for attempt in self.fold(call).attempts {
+                let open = attempt.outcomes.is_empty() && attempt.settled.is_none();
+                let Some(lease) = attempt.lease.filter(|lease| open && !lease.is_over) else {
+                    continue;
+                };
+                if lease.end > self.last_write {
+                    survivors.push(Survivor {
+                        call: index,
+                        attempt: attempt.number,
+                        end: lease.end,
+                        end_max: self.end_max(call, &lease),
+                    });
+                }
+            }
+        }
+        survivors
+    }
+
+    /// "Restarts together add to a lease at most the `lease_ms` last granted"; "a keyed lease
+    /// ends no later than" its window, if it was granted inside.
+    fn end_max(&self, call: &Call, lease: &Lease) -> u64 {
+        let window_end = call.window_end().filter(|end| lease.granted_end <= *end);
+        let added = match self.features.restarted {
+            true => lease.granted_end + lease.granted_ms,
+            false => u64::MAX,
+        };
+        window_end.map_or(added, |end| end.min(added))
+    }
+
+    /// A start on another boot at ledger time `now`; the wall clock is known to lie behind the
+    /// last event or not.
+    pub fn started_anew(&mut self, now: u64, is_behind: bool) {
+        self.now = now;
+        self.last_write = now;
+        if is_behind {
+            self.windows_void_until = Some(now);
+        }
+    }
+
+    /// What a start made of a lease: its end, and whether it was over before.
+    pub fn survived(&mut self, survivor: &Survivor, end: u64, is_over: bool) {
+        let event = Event::Restarted { attempt: survivor.attempt, lease_end: end, is_over };
+        self.calls[survivor.call].events.push(event);
+    }
+}
