@@ -31,6 +31,9 @@ pub struct Features {
     pub no_token_reason: bool,
     /// Ledger time goes on over restarts on the same boot, and leases end as section 7 says.
     pub restarted: bool,
+    /// `retry_after_ms` of `check_status` is about the attempts that nobody knows the outcome of,
+    /// not about a newer one that is settled.
+    pub retry_of_unsettled: bool,
     /// A `keyed` rule without a window is refused.
     pub policy_invalid: bool,
 }
@@ -52,6 +55,7 @@ impl Features {
         two_ok: true,
         no_token_reason: true,
         restarted: true,
+        retry_of_unsettled: true,
         policy_invalid: true,
     };
 
@@ -70,6 +74,7 @@ impl Features {
         two_ok: false,
         no_token_reason: false,
         restarted: false,
+        retry_of_unsettled: false,
         policy_invalid: false,
     };
 }

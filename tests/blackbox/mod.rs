@@ -26,7 +26,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use features::Features;
-use script::{Failure, Script};
+use script::{Failure, Passed, Script};
 
 /// Steps of one history, without the reads between them.
 const STEPS: usize = 70;
@@ -50,15 +50,16 @@ fn the_service_answers_as_the_contract_says() {
         return report(Script::generate(seed, STEPS).play_and_shrink(features).map(|_| ()));
     }
     let wanted = number("RECIBO_MODEL_CHECKS").unwrap_or(CHECKS_SHORT);
-    let (seed, checks) = (AtomicU64::new(0), AtomicU64::new(0));
-    let failure = Mutex::new(None);
+    let next = AtomicU64::new(0);
+    let (passed, failure) = (Mutex::new(Passed::default()), Mutex::new(None));
+    let is_done = || {
+        passed.lock().expect("whole").checks >= wanted || failure.lock().expect("whole").is_some()
+    };
     let play = || {
-        while checks.load(Ordering::SeqCst) < wanted && failure.lock().expect("whole").is_none() {
-            let script = Script::generate(seed.fetch_add(1, Ordering::SeqCst), STEPS);
+        while !is_done() {
+            let script = Script::generate(next.fetch_add(1, Ordering::SeqCst), STEPS);
             match script.play_and_shrink(features) {
-                Ok(played) => {
-                    checks.fetch_add(played, Ordering::SeqCst);
-                }
+                Ok(one) => passed.lock().expect("whole").add(one),
                 Err(found) => *failure.lock().expect("whole") = Some(found),
             }
         }
@@ -68,11 +69,11 @@ fn the_service_answers_as_the_contract_says() {
             threads.spawn(play);
         }
     });
-    println!(
-        "{} checks in {} histories",
-        checks.load(Ordering::SeqCst),
-        seed.load(Ordering::SeqCst)
-    );
+    let passed = passed.into_inner().expect("whole");
+    for (answer, count) in &passed.tally {
+        println!("{count:>7} {answer}");
+    }
+    println!("{} checks in {} histories", passed.checks, next.into_inner());
     report(failure.into_inner().expect("whole").map_or(Ok(()), Err));
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::drive::Drive;
+use super::drive::{Drive, Tally};
 use super::features::Features;
 use super::steps::{Step, generate};
 
@@ -14,6 +14,13 @@ const REPLAYS_MAX: usize = 80;
 pub struct Script {
     pub seed: u64,
     pub steps: Vec<Step>,
+}
+
+/// What a history without a difference was compared by.
+#[derive(Default)]
+pub struct Passed {
+    pub checks: u64,
+    pub tally: Tally,
 }
 
 /// A difference, and the history that led to it.
@@ -56,8 +63,8 @@ impl Script {
         Self { seed, steps: lines.map(step).collect() }
     }
 
-    /// Plays it on a service of its own; gives the number of checks.
-    pub fn play(&self, features: Features) -> Result<u64, Failure> {
+    /// Plays it on a service of its own.
+    pub fn play(&self, features: Features) -> Result<Passed, Failure> {
         let failed = |at, difference| Failure { script: self.clone(), at, difference };
         let folder = tempfile::tempdir().expect("a folder");
         let mut drive =
@@ -65,13 +72,13 @@ impl Script {
         for (at, step) in self.steps.iter().enumerate() {
             drive.step(step).map_err(|found| failed(Some(at), found))?;
         }
-        Ok(drive.checks)
+        Ok(Passed { checks: drive.checks, tally: drive.tally })
     }
 
     /// The same; a failure is that of a shorter history.
-    pub fn play_and_shrink(&self, features: Features) -> Result<u64, Failure> {
+    pub fn play_and_shrink(&self, features: Features) -> Result<Passed, Failure> {
         let mut failure = match self.play(features) {
-            Ok(checks) => return Ok(checks),
+            Ok(passed) => return Ok(passed),
             Err(failure) => failure,
         };
         let mut replays = 0;
@@ -91,6 +98,16 @@ impl Script {
             chunk /= 2;
         }
         Err(failure)
+    }
+}
+
+impl Passed {
+    /// Adds another history.
+    pub fn add(&mut self, other: Self) {
+        self.checks += other.checks;
+        for (answer, count) in other.tally {
+            *self.tally.entry(answer).or_default() += count;
+        }
     }
 }
 

@@ -6,6 +6,7 @@ mod reads;
 mod settle;
 mod time;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use recibo_tests::api::{Api, Reply, call_path};
@@ -18,6 +19,9 @@ use super::features::Features;
 use super::model::{CallKey, Fold, Ledger, Scope, ShotAsk};
 use super::steps::{AttemptRef, ScopeRef, Step, TokenRef};
 use super::world::{CALLS, Spec, World};
+
+/// How often an answer came.
+pub type Tally = BTreeMap<String, u64>;
 
 /// A difference between the service and the model.
 pub type Played = Result<(), String>;
@@ -36,6 +40,8 @@ pub struct Drive {
     shots: Vec<Option<(ShotAsk, Value)>>,
     /// How many answers were compared.
     pub checks: u64,
+    /// What they were.
+    pub tally: Tally,
 }
 
 impl Drive {
@@ -56,6 +62,7 @@ impl Drive {
             data,
             shots: vec![None; CALLS],
             checks: 0,
+            tally: Tally::default(),
         };
         drive.put_policy(0)?;
         drive.open_scope(None)?;
@@ -98,7 +105,27 @@ impl Drive {
     fn ask(&mut self, method: &str, path: &str, body: &Value) -> Result<Reply, String> {
         self.checks += 1;
         let reply = self.api().try_call(method, path, body);
-        reply.map_err(|error| format!("{method} {path}: {error}"))
+        let reply = reply.map_err(|error| format!("{method} {path}: {error}"))?;
+        self.count(path, &reply);
+        Ok(reply)
+    }
+
+    /// Counts an answer under its last word of the path and what it says.
+    fn count(&mut self, path: &str, reply: &Reply) {
+        let end = path.rsplit('/').next().unwrap_or_default();
+        let is_word = !end.is_empty() && end.bytes().all(|b| b.is_ascii_lowercase() || b == b'-');
+        let what = match (reply.json["code"].as_str(), reply.json["reason"].as_str()) {
+            (Some(code), _) => code.to_owned(),
+            (_, Some(reason)) => {
+                format!("{} {reason}", reply.json["decision"].as_str().unwrap_or_default())
+            }
+            _ => String::new(),
+        };
+        let is_again = reply.json["replayed"] == true;
+        let again = if is_again { " replayed" } else { "" };
+        let path = if is_word { end } else { "other" };
+        let key = format!("{path} {}{again} {what}", reply.status);
+        *self.tally.entry(key).or_default() += 1;
     }
 
     fn post(&mut self, path: &str, body: &Value) -> Result<Reply, String> {

@@ -104,6 +104,7 @@ impl Drive {
             let sent =
                 self.api().send("POST", &format!("{path}/resolution"), &headers, text.as_bytes());
             let reply = sent.map_err(|error| format!("resolution: {error}"))?;
+            self.count("resolution", &reply);
             if reply.status != 412 || tag != TagRef::Fresh {
                 return Ok(reply);
             }

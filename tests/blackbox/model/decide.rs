@@ -1,7 +1,7 @@
 //! The decision table.
 
 use super::call::Call;
-use super::fold::Fold;
+use super::fold::{Attempt, Fold};
 use super::words::{Effect, State, Status};
 use super::{CallKey, Ledger};
 
@@ -105,7 +105,10 @@ impl Ledger {
     /// How long until the outside service's answer is final.
     fn until_settled(&self, call: &Call, fold: &Fold) -> Retry {
         let settle_ms = call.terms.settle_ms.unwrap_or(0);
-        let unsettled = fold.attempts.iter().filter(|attempt| attempt.is_unsettled(self.now));
+        let newest = if self.features.retry_of_unsettled { 0 } else { fold.attempts.len() as u32 };
+        let counts =
+            |attempt: &&Attempt| attempt.is_unsettled(self.now) || attempt.number == newest;
+        let unsettled = fold.attempts.iter().filter(counts);
         let left: Vec<u64> = unsettled
             .filter_map(|attempt| attempt.ended_at())
             .map(|end| (end + settle_ms).saturating_sub(self.now))

@@ -12,6 +12,7 @@ macro_rules! words {
 
         impl $name {
             /// All of them.
+            #[allow(dead_code, reason = "not all lists are used")]
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
             /// As it is sent.
