@@ -40,7 +40,6 @@ pub struct Features {
 
 impl Features {
     /// The whole contract.
-    #[expect(dead_code, reason = "the value of BUILT once all is built")]
     pub const ALL: Self = Self {
         twins: true,
         twin_rank: true,
@@ -60,21 +59,5 @@ impl Features {
     };
 
     /// What the binary has today.
-    pub const BUILT: Self = Self {
-        twins: false,
-        twin_rank: false,
-        twin_by: false,
-        answered: false,
-        corrects: false,
-        renewal: false,
-        claim_terms: false,
-        answer_terms: false,
-        differs: false,
-        shows_words: false,
-        two_ok: false,
-        no_token_reason: false,
-        restarted: false,
-        retry_of_unsettled: false,
-        policy_invalid: false,
-    };
+    pub const BUILT: Self = Self::ALL;
 }

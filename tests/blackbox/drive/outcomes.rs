@@ -12,7 +12,7 @@ use crate::blackbox::steps::{OutcomeStep, ShotStep};
 
 impl Drive {
     pub(super) fn outcome(&mut self, step: &OutcomeStep) -> Played {
-        let key = self.spec(step.call).key;
+        let key = self.acted_on(step.call);
         let number = self.number(&key, step.attempt);
         let token = self.lease_token(&key, number, step.token);
         let outcome = self.said(step.status, step.other, step.answered);

@@ -8,23 +8,24 @@ use super::{Drive, Played, named, path_of, problem};
 use crate::blackbox::compare::{self, Diff};
 use crate::blackbox::model::{CallKey, idempotency_key, sha256};
 use crate::blackbox::steps::ReadStep;
+use crate::blackbox::world::Spec;
 
 const RUNS: [&str; 2] = ["run_0", "run_1"];
 
 impl Drive {
     pub(super) fn read(&mut self, step: ReadStep) -> Played {
         match step {
-            ReadStep::Decision(call) => self.read_decision(&self.spec(call).key, ""),
-            ReadStep::Poll(call) => self.read_decision(&self.spec(call).key, "?wait_ms=0"),
+            ReadStep::Decision(call) => self.read_decision(&self.acted_on(call), ""),
+            ReadStep::Poll(call) => self.read_decision(&self.acted_on(call), "?wait_ms=0"),
             ReadStep::Batch => self.read_all(),
-            ReadStep::Call(call) => self.read_call(&self.spec(call).key),
+            ReadStep::Call(call) => self.read_call(&self.acted_on(call)),
             ReadStep::Attempt(call, attempt) => {
-                let key = self.spec(call).key;
+                let key = self.acted_on(call);
                 let number = self.number(&key, attempt);
                 self.read_attempt(&key, number)
             }
             ReadStep::Key(call) => {
-                let key = self.spec(call).key;
+                let key = self.acted_on(call);
                 let named = idempotency_key("default", &key.run, &key.id);
                 let holder = self.ledger.find(&key);
                 self.read_key(&named, holder)
@@ -35,7 +36,7 @@ impl Drive {
                 let holder = calls.position(|c| c.operation_key.as_ref() == Some(&named));
                 self.read_key(&named, holder)
             }
-            ReadStep::Receipts(call) => self.read_receipts(&self.spec(call).key),
+            ReadStep::Receipts(call) => self.read_receipts(&self.acted_on(call)),
             ReadStep::Run(run) => self.read_run(RUNS[run]),
             ReadStep::Scope(scope) => {
                 let id = self.scope_id(scope);
@@ -65,8 +66,11 @@ impl Drive {
             self.read_calls(run)?;
             self.read_run(run)?;
         }
-        for call in 0..self.world.calls.len() {
-            self.read_decision(&self.spec(call).key, "")?;
+        let is_known = |spec: &&Spec| self.ledger.find(&spec.key).is_some();
+        let (known, absent): (Vec<_>, Vec<_>) = self.world.calls.iter().partition(is_known);
+        let all = known.iter().chain(absent.first()).map(|spec| spec.key.clone());
+        for key in all.collect::<Vec<_>>() {
+            self.read_decision(&key, "")?;
         }
         Ok(())
     }

@@ -20,7 +20,7 @@ impl Drive {
         answer: Answer,
         age_ms: u64,
     ) -> Played {
-        let key = self.spec(call).key;
+        let key = self.acted_on(call);
         let number = self.number(&key, attempt);
         let verdict = self.ledger.judge_check(&key, number, answer, age_ms);
         let source = format!("asked at {}", self.ledger.now);
@@ -47,7 +47,7 @@ impl Drive {
         tag: TagRef,
         corrects: Option<CorrectsRef>,
     ) -> Played {
-        let key = self.spec(call).key;
+        let key = self.acted_on(call);
         let corrects = corrects.filter(|_| self.ledger.features.corrects);
         let corrects = corrects.and_then(|which| self.corrected(&key, which));
         let refusals = self.ledger.judge_resolution(&key, corrects);
@@ -140,7 +140,7 @@ impl Drive {
         if !self.ledger.features.renewal {
             return Ok(());
         }
-        let key = self.spec(call).key;
+        let key = self.acted_on(call);
         let number = self.number(&key, attempt);
         let token = self.lease_token(&key, number, token);
         let verdict = self.ledger.judge_renewal(&key, number, &token, lease_ms);
@@ -151,8 +151,9 @@ impl Drive {
             Err(refusal) => problem(&mut diff, &[refusal], &reply),
             Ok(end) => {
                 diff.eq("status", 200, &json!(reply.status));
-                self.ledger.renewed(&key, number, lease_ms, end);
-                self.wrote();
+                if self.ledger.renewed(&key, number, end) {
+                    self.wrote();
+                }
                 // The contract does not say what the answer looks like.
                 let got = [&reply.json["lease"]["expires_at"], &reply.json["lease_expires_at"]];
                 let shown = got.into_iter().find(|time| time.is_string());

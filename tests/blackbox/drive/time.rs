@@ -20,7 +20,7 @@ impl Drive {
     }
 
     pub(super) fn pass_to(&mut self, call: usize, point: Point, off: i64) -> Played {
-        let key = self.spec(call).key;
+        let key = self.acted_on(call);
         let Some(call) = self.ledger.call(&key) else { return Ok(()) };
         let fold = self.ledger.fold(call);
         let Some(newest) = fold.attempts.last() else { return Ok(()) };

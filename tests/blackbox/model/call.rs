@@ -63,7 +63,7 @@ pub enum Event {
     /// An operator's word, and the seq that the service gave it.
     Resolved { at: u64, state: Resolved, reason: String, corrects: Option<u64>, seq: u64 },
     /// A renewal.
-    Renewed { at: u64, attempt: u32, lease_ms: u64, lease_end: u64 },
+    Renewed { at: u64, attempt: u32, lease_end: u64 },
     /// What a start on another boot made of a lease; no event of the call.
     Restarted { attempt: u32, lease_end: u64, is_over: bool },
     /// Somebody read the lease as over; no event of the ledger.

@@ -89,15 +89,16 @@ impl Ledger {
         if known.is_none() && self.holder(ask.operation_key.as_deref(), &ask.key).is_some() {
             found.push(Verdict::Refused(409, "operation_key_taken"));
         }
-        if let Some(hold) = self.held_by_twins(ask, terms) {
-            found.push(Verdict::Held(decision.clone(), hold));
-        }
-        // "A scope is needed only to be granted."
+        // "A scope is needed only to be granted", and twins are judged "wherever a grant would
+        // follow": which of the two comes first is not said.
         if found.is_empty() && !self.can_sign(&ask.scope) {
             found.push(match self.scope_state(&ask.scope) {
                 None => Verdict::Refused(404, "scope_not_found"),
                 Some(_) => Verdict::Refused(409, "scope_gone"),
             });
+        }
+        if let Some(hold) = self.held_by_twins(ask, terms) {
+            found.push(Verdict::Held(decision.clone(), hold));
         }
         found
     }

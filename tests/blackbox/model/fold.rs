@@ -207,9 +207,9 @@ impl Fold {
                 self.happened(*at);
                 self.is_resolved_last = true;
             }
-            Event::Renewed { at, attempt, lease_ms, lease_end } => {
+            Event::Renewed { at, attempt, lease_end } => {
                 let lease = self.get(*attempt).lease.as_mut().expect("a grant");
-                lease.granted_ms = *lease_ms;
+                lease.granted_ms = *lease_end - *at;
                 lease.granted_end = *lease_end;
                 lease.end = *lease_end;
                 self.last_event_at = *at;

@@ -47,10 +47,16 @@ impl Ledger {
         Ok(window_end.map_or(full, |end| end.min(full)).max(lease.end))
     }
 
-    /// Books a renewal.
-    pub fn renewed(&mut self, key: &CallKey, attempt: u32, lease_ms: u64, lease_end: u64) {
+    /// Books a renewal, which is an event only where it moves the end of the lease.
+    pub fn renewed(&mut self, key: &CallKey, attempt: u32, lease_end: u64) -> bool {
         let index = self.find(key).expect("a known call");
-        self.append(index, Event::Renewed { at: self.now, attempt, lease_ms, lease_end });
+        let fold = self.fold(&self.calls[index]);
+        let lease = fold.attempt(attempt).and_then(|attempt| attempt.lease.as_ref());
+        let moves = lease.is_some_and(|lease| lease.end < lease_end);
+        if moves {
+            self.append(index, Event::Renewed { at: self.now, attempt, lease_end });
+        }
+        moves
     }
 
     /// Every read of a call shows its leases: those that are over now stay over.
