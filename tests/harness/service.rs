@@ -52,6 +52,18 @@ impl Service {
     /// Stops and starts again on the same folder: keys in memory are gone, the rest is there.
     pub fn restart(&mut self) {
         self.stop();
+        self.start_again();
+    }
+
+    /// Stops, lets the machine be off for so long, boots it anew, and starts again.
+    pub fn reboot(&mut self, off_ms: u64) {
+        self.stop();
+        self.clock.advance_ms(off_ms);
+        self.clock.reboot();
+        self.start_again();
+    }
+
+    fn start_again(&mut self) {
         let store = open(self.folder.path(), self.clock.clone());
         let (url, running) = run(&store);
         self.store = Some(store);

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use recibo_core::visible::visible;
+
 const HEAD: &str = "Tool receipts:";
 const TOKEN: &str = "zc-receipt-";
 
@@ -13,7 +15,7 @@ pub(crate) fn block<'a>(receipts: impl Iterator<Item = (&'a str, &'a str)>) -> O
             block.push_str("---\n");
             block.push_str(HEAD);
         }
-        write!(block, "\n  {tool}: {token}").expect("a string takes all text");
+        write!(block, "\n  {}: {token}", visible(tool)).expect("a string takes all text");
     }
     (!block.is_empty()).then_some(block)
 }
@@ -112,6 +114,8 @@ mod tests {
         let text = format!("---\nTool receipts:\n  weather: {A}\n  x/y: zc-receipt-1-b");
         assert_eq!(block, Some(text));
         assert_eq!(super::block(std::iter::empty()), None);
+        let block = super::block([("pay\u{202e}tnem", A)].into_iter());
+        assert_eq!(block, Some(format!("---\nTool receipts:\n  pay\\u{{202e}}tnem: {A}")));
     }
 
     #[test]

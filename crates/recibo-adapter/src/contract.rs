@@ -69,7 +69,7 @@ pub struct ToolContract {
 }
 
 impl ToolContract {
-    /// A tool by its name (1 to 128 bytes, `server/tool` for instance), and what of its results
+    /// A tool by its name (1 to 256 bytes, `server/tool` for instance), and what of its results
     /// may be seen. It has 30 s, 3 attempts where the ledger permits them, and what effect the
     /// policy says, else `opaque`.
     pub fn new(tool: impl Into<String>, shown: Shown) -> Self {

@@ -191,8 +191,10 @@ impl Mask {
     /// limits is worth a scan.
     pub(crate) fn labels(&mut self, pairs: Option<LabelPairs>) -> Result<Labels, Problem> {
         let labels = Labels::parse(pairs.map(|pairs| pairs.0).unwrap_or_default())?;
-        let scans: Vec<_> =
-            labels.iter().map(|(name, value)| (secret::mask(name), secret::mask(value))).collect();
+        let scans: Vec<_> = labels
+            .iter()
+            .map(|(name, value)| (secret::mask(name), secret::mask_member(name, value)))
+            .collect();
         if !scans.iter().any(|(name, value)| name.redacted() || value.redacted()) {
             return Ok(labels);
         }

@@ -1,6 +1,7 @@
 //! The effect policy, as it is set and as it is shown.
 
 use recibo_core::effect::{Effect, Policy, Rule, Terms, TwinScope};
+use recibo_core::visible::has_hidden;
 use recibo_core::{limits, line};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -24,7 +25,7 @@ pub struct PolicyBody {
 #[serde(deny_unknown_fields)]
 pub struct PolicyRule {
     /// An exact tool name, or a prefix followed by `*`.
-    #[schema(min_length = 1, max_length = 128)]
+    #[schema(min_length = 1, max_length = 256)]
     pub r#match: String,
     /// The effect.
     pub effect: EffectWord,
@@ -113,10 +114,11 @@ impl PolicyRule {
         let is_sound = !pattern.is_empty()
             && pattern.len() <= limits::TOOL_LEN_MAX
             && !prefix.contains('*')
-            && !pattern.chars().any(char::is_control);
+            && !has_hidden(&pattern);
         if !is_sound {
             return Err(Problem::invalid(format!(
-                "match must be 1 to {} bytes without control characters, with '*' only at the end",
+                "match must be 1 to {} bytes without control, format, line and paragraph separator \
+                 characters, with '*' only at the end",
                 limits::TOOL_LEN_MAX
             )));
         }
@@ -208,7 +210,10 @@ mod tests {
             (matching("*MARK"), Code::InvalidRequest),
             (matching("MARK**"), Code::InvalidRequest),
             (matching("MARK\\n"), Code::InvalidRequest),
-            (matching(&"m".repeat(129)), Code::InvalidRequest),
+            (matching("MARK\u{202e}"), Code::InvalidRequest),
+            (matching("MARK\\u2028*"), Code::InvalidRequest),
+            (matching("MARK\\u200b"), Code::InvalidRequest),
+            (matching(&"m".repeat(257)), Code::InvalidRequest),
             (many(257, 1), Code::InvalidRequest),
             (many(100, 100), Code::InvalidRequest),
         ];

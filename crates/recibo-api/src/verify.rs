@@ -74,11 +74,16 @@ impl VerifyRequest<'_> {
             run_id: self.run_id.as_deref().map(RunId::parse).transpose()?,
             tool_call_id: self.tool_call_id.as_deref().map(ToolCallId::parse).transpose()?,
             attempt: member::attempt(self.attempt)?,
-            tool: self.tool.as_deref().map(ToolName::parse).transpose()?,
+            tool: self.tool.as_deref().map(claimed_tool).transpose()?,
             input: input.map(|hash| (input_name, hash)),
             output: output.map(|output| (output_name, output.hash)),
         })
     }
+}
+
+/// The tool of an old receipt may have a name that a claim would not be given today.
+fn claimed_tool(text: &str) -> Result<ToolName, Problem> {
+    Ok(ToolName::parse(text).or_else(|error| ToolName::stored(text).ok_or(error))?)
 }
 
 macro_rules! word_list {
@@ -234,6 +239,12 @@ mod tests {
         let token = core_record().token.unwrap();
         let text = format!(r#"{{"token":"{token}"{more}}}"#);
         read::<VerifyRequest<'_>>(text.as_bytes()).and_then(VerifyRequest::parse).unwrap()
+    }
+
+    #[test]
+    fn an_old_receipt_is_verified_with_its_old_tool_name() {
+        let params = asked(",\"tool\":\"pay\u{202e}tnem\"");
+        assert_eq!(params.tool, ToolName::stored("pay\u{202e}tnem"));
     }
 
     #[test]

@@ -47,15 +47,17 @@ impl Lease {
         Self { expires_at, granted_ms: expires_at.ms_since(now), added_ms: 0 }
     }
 
-    /// What a restart on another boot makes of it: the time that remained when the ledger was
-    /// last seen, but restarts together add no more than was granted, and a lease inside a key
-    /// window never leaves it.
+    /// What a restart on another boot makes of it: it lives for the time that remained when the
+    /// ledger was last seen. But restarts together let it live no longer than it was granted for,
+    /// and inside a key window it stays there.
     fn restarted(self, restart: &Restarted, now: Time, key_window_end: Option<Time>) -> Self {
         if self.expires_at <= restart.last_at {
             return self;
         }
         let left = now.plus_ms(self.expires_at.ms_since(restart.last_at));
-        let most = self.expires_at.plus_ms(self.granted_ms.saturating_sub(self.added_ms));
+        // From here on it lives only because of the restart.
+        let from = self.expires_at.max(now);
+        let most = from.plus_ms(self.granted_ms.saturating_sub(self.added_ms));
         let end = match key_window_end {
             // A lease that was granted after the window, when nothing could collide, has no
             // such end.
@@ -63,7 +65,7 @@ impl Lease {
             _ => left.min(most),
         };
         let expires_at = end.max(self.expires_at);
-        let added_ms = self.added_ms + expires_at.ms_since(self.expires_at);
+        let added_ms = self.added_ms + expires_at.ms_since(from);
         Self { expires_at, added_ms, ..self }
     }
 }

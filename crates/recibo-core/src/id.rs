@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::limits;
+use crate::visible::has_hidden;
 
 /// Why a name was refused. Never holds the refused text: it may be anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -97,9 +98,23 @@ name!(
 );
 name!(
     /// A tool, `server/tool` for instance. Never part of a path.
-    ToolName, "tool", "1 to 128 bytes of UTF-8 without control characters",
-    |t| !t.is_empty() && t.len() <= limits::TOOL_LEN_MAX && !t.chars().any(char::is_control)
+    ToolName, "tool",
+    "1 to 256 bytes of UTF-8 without control, format, line and paragraph separator characters",
+    |t| !t.is_empty() && t.len() <= limits::TOOL_LEN_MAX && !has_hidden(t)
 );
+
+impl ToolName {
+    /// A name that a ledger has stored. Names could hold format and separator characters once,
+    /// and what is stored must stay readable; whoever shows it uses [`crate::visible`]. `None`
+    /// for what was never taken.
+    pub fn stored(text: &str) -> Option<Self> {
+        let was_taken = !text.is_empty()
+            && text.len() <= limits::TOOL_LEN_MAX
+            && !text.chars().any(char::is_control);
+        was_taken.then(|| Self(text.into()))
+    }
+}
+
 name!(
     /// Class of an error, chosen by the adapter.
     ErrorClass, "error_class", "1 to 64 of A-Z, a-z, 0-9, '_', '.', ':' and '-'",
@@ -214,6 +229,23 @@ mod tests {
         assert!(ErrorClass::parse("http.503_x").is_ok());
         assert!(ErrorClass::parse("HTTP:503-x").is_ok());
         assert!(ErrorClass::parse("HTTP 503").is_err());
+    }
+
+    #[test]
+    fn tool_names_hide_nothing_but_old_ones_stay_readable() {
+        for hidden in
+            ["\u{202e}", "\u{2066}", "\u{200b}", "\u{feff}", "\u{ad}", "\u{2028}", "\u{2029}"]
+        {
+            let tool = format!("pay{hidden}ment");
+            let error = ToolName::parse(&tool).unwrap_err().to_string();
+            assert!(error.contains("format") && !error.contains(hidden), "{error}");
+            assert_eq!(ToolName::stored(&tool).unwrap().as_str(), tool);
+        }
+        for never_taken in ["", "a\nb", &"x".repeat(257)] {
+            assert!(ToolName::parse(never_taken).is_err());
+            assert_eq!(ToolName::stored(never_taken), None);
+        }
+        assert!(ToolName::parse(&"x".repeat(256)).is_ok());
     }
 
     #[test]

@@ -20,4 +20,5 @@ pub mod status;
 pub mod summary;
 pub mod time;
 pub mod tree;
+pub mod visible;
 pub mod zeroclaw;

@@ -5,7 +5,7 @@ pub const ID_LEN_MAX: usize = 256;
 /// Bytes of a namespace.
 pub const NAMESPACE_LEN_MAX: usize = 64;
 /// Bytes of a tool name.
-pub const TOOL_LEN_MAX: usize = 128;
+pub const TOOL_LEN_MAX: usize = 256;
 /// Characters of an `error_class`.
 pub const ERROR_CLASS_LEN_MAX: usize = 64;
 /// Labels of one call.
@@ -58,7 +58,7 @@ pub const POLICY_RULES_MAX: usize = 256;
 pub const POLICY_BYTES_MAX: usize = 14 * 1024;
 
 /// Bytes of one event line. The largest event is a one-shot with every member full:
-/// labels 2 * 2048 (each byte may need a backslash), 7 ids of 256 and a tool of 128 at up
+/// labels 2 * 2048 (each byte may need a backslash), 7 ids of 256 and a tool of 256 at up
 /// to two bytes each, a summary of 2048, three hashes and about 800 bytes of names: 11 KiB.
 pub const LINE_BYTES_MAX: usize = 16 * 1024;
 

@@ -342,7 +342,8 @@ fn push_policy(out: &mut String, policy: &Policy) {
         object.str("match", Some(&rule.pattern));
         object.number_or_null("max_attempts", rule.terms.max_attempts.map(u64::from));
         object.number_or_null("settle_ms", rule.terms.settle_ms);
-        object.with("twin_by", Some(&rule.twin_by).filter(|names| !names.is_empty()), push_names);
+        let names = Some(rule.twin_by.as_slice()).filter(|names| !names.is_empty());
+        object.with("twin_by", names, push_names);
         let is_wide = rule.twin_scope != TwinScope::Run;
         object.str("twin_scope", is_wide.then_some(rule.twin_scope.as_str()));
         object.end();
@@ -350,7 +351,7 @@ fn push_policy(out: &mut String, policy: &Policy) {
     out.push_str("]}");
 }
 
-fn push_names(out: &mut String, names: &Vec<String>) {
+fn push_names(out: &mut String, names: &[String]) {
     out.push('[');
     for (index, name) in names.iter().enumerate() {
         if index > 0 {

@@ -1,22 +1,30 @@
 //! The credential scan of free text that is about to be stored. A hit is masked as
 //! `[REDACTED:<kind>]`.
 //!
-//! It knows shapes, not entropy: a password without a telling shape passes. Receipt tokens
-//! are not secret and pass untouched, whatever surrounds them. Masking can lengthen a text;
-//! limits on stored text are checked after it.
+//! It knows shapes (`table`) and names (`name`, `value`): a password that has neither a telling
+//! shape nor a telling name beside it passes. Receipt tokens are not secret and pass untouched,
+//! whatever surrounds them. Masking can lengthen a text; limits on stored text are checked
+//! after it. `docs/secrets.md` says how much it finds.
 
+mod assignment;
+mod document;
+mod name;
 mod table;
 #[cfg(test)]
 mod tests;
+mod value;
 
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::LazyLock;
 
+use data_encoding::BASE64;
 use regex::{Regex, RegexSet};
 
 use crate::json;
 use crate::receipt::Token;
+use document::Walk;
+use name::Meaning;
 
 /// What the scan made of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +44,18 @@ impl Scan<'_> {
 
 /// Masks the credentials in a text.
 pub fn mask(text: &str) -> Scan<'_> {
-    let hits = hits(text);
+    mask_with(None, text)
+}
+
+/// Masks the credentials in a value that has a name. The name may say that all of it is one.
+pub fn mask_member<'a>(name: &str, value: &'a str) -> Scan<'a> {
+    mask_with(name::meaning(name), value)
+}
+
+fn mask_with(meaning: Option<Meaning>, text: &str) -> Scan<'_> {
+    let mut found = shapes(text);
+    found.extend(meaning.and_then(|meaning| value::secret_part(meaning, text)));
+    let hits = apart(text, found);
     if hits.is_empty() {
         return Scan { text: Cow::Borrowed(text), kinds: Vec::new() };
     }
@@ -53,44 +72,29 @@ pub fn mask(text: &str) -> Scan<'_> {
     Scan { text: Cow::Owned(masked), kinds }
 }
 
-/// Whether a text certainly holds no credential: one pass that needs no memory. Texts joined by
-/// a comma can be asked about together; no hint holds one.
-pub(crate) fn is_clean(text: &str) -> bool {
-    !PATTERNS.hint.is_match(text)
+/// Whether identifiers certainly hold no credential: one pass that needs no memory. They can be
+/// joined by a comma; no hint holds one, and no identifier a sign that a value would follow.
+pub(crate) fn are_clean_names(identifiers: &str) -> bool {
+    !PATTERNS.hint.is_match(identifiers)
 }
 
 /// The kind of the first credential in a text, for names that are refused, never masked.
 pub fn finds(text: &str) -> Option<&'static str> {
-    hits(text).first().map(|hit| hit.kind)
+    apart(text, shapes(text)).first().map(|hit| hit.kind)
 }
 
-/// Masks the string values and the member names inside a canonical JSON text, and says
-/// whether there was anything to mask. The answer is canonical JSON again. Masked names
-/// that would be equal are numbered: `[REDACTED:jwt]`, `[REDACTED:jwt] 2`.
+/// Masks the values and the member names inside a canonical JSON text, and says whether there
+/// was anything to mask. Values are read together with their names, at any depth. The answer is
+/// canonical JSON again. Masked names that would be equal are numbered: `[REDACTED:jwt]`,
+/// `[REDACTED:jwt] 2`.
 ///
 /// For documents with a limit of a few KiB: numbering looks for each name in all of it.
 pub fn mask_json(canonical: &str) -> (String, bool) {
     // Escapes cannot hide a hint: no hint holds a character that is escaped.
-    if !PATTERNS.hint.is_match(canonical) {
+    if !PATTERNS.hint.is_match(canonical) && !PATTERNS.names.is_match(canonical) {
         return (canonical.to_owned(), false);
     }
-    let mut masked = String::with_capacity(canonical.len());
-    let (mut redacted, mut rest) = (false, canonical);
-    while let Some((before, inner, after)) = next_string(rest) {
-        masked.push_str(before);
-        let value = json::unescape(inner);
-        let scan = mask(&value);
-        if !scan.redacted() {
-            masked.push_str(&rest[before.len()..rest.len() - after.len()]);
-        } else if after.starts_with(':') {
-            masked.push_str(&unused_name(&scan.text, canonical, &masked));
-        } else {
-            json::write_string(&mut masked, &scan.text);
-        }
-        redacted |= scan.redacted();
-        rest = after;
-    }
-    masked.push_str(rest);
+    let Walk { masked, redacted, .. } = Walk::over(canonical);
     // Masked names have new places. The text is valid and without equal names, so this
     // cannot fail; if it ever did, what may be secret would still not be stored.
     let masked = if redacted {
@@ -101,32 +105,6 @@ pub fn mask_json(canonical: &str) -> (String, bool) {
     (masked, redacted)
 }
 
-/// The next string of canonical JSON: what stands before it, inside it and after it.
-fn next_string(text: &str) -> Option<(&str, &str, &str)> {
-    let (before, rest) = text.split_at(text.find('"')?);
-    let mut escaped = false;
-    let end = rest.bytes().skip(1).position(|byte| {
-        let closes = byte == b'"' && !escaped;
-        escaped = byte == b'\\' && !escaped;
-        closes
-    })?;
-    Some((before, &rest[1..=end], &rest[end + 2..]))
-}
-
-/// A canonical spelling of `name`, numbered if a text holds that string already.
-fn unused_name(name: &str, original: &str, masked: &str) -> String {
-    let mut number = 1;
-    loop {
-        let numbered = if number == 1 { name.to_owned() } else { format!("{name} {number}") };
-        let mut spelled = String::new();
-        json::write_string(&mut spelled, &numbered);
-        if !original.contains(&spelled) && !masked.contains(&spelled) {
-            return spelled;
-        }
-        number += 1;
-    }
-}
-
 struct Hit {
     at: Range<usize>,
     kind: &'static str,
@@ -134,36 +112,59 @@ struct Hit {
 
 struct Patterns {
     hint: Regex,
+    /// A telling name in a JSON document: one that ends soon after a telling word, or that has
+    /// a value inside a string.
+    names: Regex,
     set: RegexSet,
     each: Vec<Regex>,
     receipt: Regex,
+    basic: Regex,
 }
 
 static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| {
     let regex = |pattern: &str| Regex::new(pattern).expect("the table holds sound patterns");
     Patterns {
         hint: regex(table::HINT),
+        names: regex(&format!(
+            r#"(?i)(?:{})[\p{{L}}\p{{N}}_. -]{{0,32}}\\{{0,3}}["'=:]|--[a-z]"#,
+            name::WORDS
+        )),
         set: RegexSet::new(table::PATTERNS.iter().map(|(_, pattern)| pattern))
             .expect("the table holds sound patterns"),
         each: table::PATTERNS.iter().map(|(_, pattern)| regex(pattern)).collect(),
         receipt: regex("zc-receipt-[0-9]{1,20}-[A-Za-z0-9_-]+"),
+        basic: regex(table::BASIC),
     }
 });
 
-/// The places to mask, in order and apart from each other.
-fn hits(text: &str) -> Vec<Hit> {
-    if !PATTERNS.hint.is_match(text) {
-        return Vec::new();
-    }
+/// All places with a telling shape, or with a telling name before them.
+fn shapes(text: &str) -> Vec<Hit> {
     let mut found = Vec::new();
-    for index in PATTERNS.set.matches(text) {
-        let kind = table::PATTERNS[index].0;
-        for captures in PATTERNS.each[index].captures_iter(text) {
-            if let Some(part) = captures.get(1).or(captures.get(0)) {
-                found.push(Hit { at: part.range(), kind });
+    if PATTERNS.hint.is_match(text) {
+        for index in PATTERNS.set.matches(text) {
+            let kind = table::PATTERNS[index].0;
+            for captures in PATTERNS.each[index].captures_iter(text) {
+                let part = captures.iter().flatten().last();
+                found.extend(part.map(|part| Hit { at: part.range(), kind }));
             }
         }
+        let basic = PATTERNS.basic.captures_iter(text).filter_map(|captures| captures.get(1));
+        let basic = basic.filter(|part| is_basic(part.as_str()));
+        found.extend(basic.map(|part| Hit { at: part.range(), kind: "basic_auth" }));
     }
+    assignment::hits(text, &mut found);
+    found
+}
+
+/// Whether a text is `user:password` in base64.
+fn is_basic(text: &str) -> bool {
+    let decoded =
+        BASE64.decode(text.as_bytes()).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    decoded.is_some_and(|pair| pair.contains(':') && !pair.contains(char::is_control))
+}
+
+/// The places to mask, in order and apart from each other.
+fn apart(text: &str, mut found: Vec<Hit>) -> Vec<Hit> {
     if found.is_empty() {
         return found;
     }

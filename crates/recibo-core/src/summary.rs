@@ -79,7 +79,7 @@ impl<'a> Top<'a> {
         let mut fields = String::new();
         let mut shown = 0;
         let joined: Vec<&str> = self.identifiers.iter().map(|name| &**name).collect();
-        let are_clean = secret::is_clean(&joined.join(","));
+        let are_clean = secret::are_clean_names(&joined.join(","));
         for name in &self.identifiers {
             let fits = shown < NAMES_MAX && fields.len() + name.len() + 3 <= NAMES_BYTES_MAX;
             if fits && (are_clean || secret::finds(name).is_none()) {

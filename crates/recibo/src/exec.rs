@@ -18,6 +18,7 @@ use std::time::Duration;
 use recibo_adapter::{CallSpec, Grant, Permission, Scope, ScopeSpec};
 use recibo_core::effect::Effect;
 use recibo_core::status::DecisionKind;
+use recibo_core::visible::visible;
 
 use crate::cli::Target;
 use crate::command::Done;
@@ -148,7 +149,7 @@ async fn act(
             let explain = format!("recibo explain {} {}", shell(&args.run), shell(&args.call));
             tell(&format!("not run: {}", advice(&verdict)));
             if let Some(hint) = &decision.hint {
-                tell(hint);
+                tell(&visible(hint));
             }
             tell(&format!("for more: {explain}"));
             return Ok(Done { text: String::new(), exit_code: of_decision(verdict.decision) });

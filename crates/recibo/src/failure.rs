@@ -5,6 +5,7 @@ use std::fmt::Write;
 use recibo_adapter::LedgerError;
 use recibo_api::client::ClientError;
 use recibo_api::{Code, Problem};
+use recibo_core::visible::visible;
 use serde_json::json;
 
 use crate::exec::exit;
@@ -96,7 +97,7 @@ impl Failure {
     /// For the terminal: what happened, its code, what to do.
     pub fn for_people(&self) -> String {
         let (detail, code, advice) = self.parts();
-        let mut text = format!("{} {detail}", paint::bad("error:"));
+        let mut text = format!("{} {}", paint::bad("error:"), visible(detail));
         if let Some(code) = code {
             let _ = write!(text, " {}", paint::faint(&format!("({code})")));
         }
@@ -104,7 +105,8 @@ impl Failure {
         if let Some(problem) = self.problem() {
             for (name, value) in &problem.extra {
                 let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                let _ = writeln!(text, "  {}: {value}", name.replace('_', " "));
+                let name = name.replace('_', " ");
+                let _ = writeln!(text, "  {}: {}", visible(&name), visible(&value));
             }
         }
         if let Some(advice) = advice {
@@ -280,6 +282,15 @@ mod tests {
         let failure = failure.with_exit_code(30);
         assert_eq!(failure.exit_code(), 30);
         assert_eq!(failure.for_people(), text);
+    }
+
+    #[test]
+    fn a_foreign_text_cannot_move_the_terminal() {
+        let body = Problem::new(Code::VersionMismatch, "a\u{1b}[2J\u{202e}b").with("x", "\u{9b}1A");
+        let failure = Failure::from(ClientError::from_answer(412, body.to_json()));
+        let text = failure.for_people();
+        assert!(text.contains("a\\u{1b}[2J\\u{202e}b") && text.contains("x: \\u{9b}1A"), "{text}");
+        assert!(failure.to_json().contains('\u{202e}'));
     }
 
     #[test]

@@ -116,8 +116,7 @@ fn c14_only_the_clock_of_the_ledger_decides() {
     assert_eq!((wait.str("decision"), wait.at("retry_after_ms")), ("wait", &json!(6000)));
     // On another boot ledger time stands where the ledger was last seen.
     service.tick();
-    service.clock.reboot();
-    service.restart();
+    service.reboot(0);
     let wait = service.api.decision("r", "c");
     assert_eq!((wait.str("decision"), wait.at("retry_after_ms")), ("wait", &json!(6000)));
     let report =
@@ -184,9 +183,7 @@ fn another_boot_gives_a_lease_what_remained_and_never_twice_its_length() {
     for _ in 0..4 {
         service.advance_ms(1000);
         service.tick();
-        service.clock.advance_ms(4000);
-        service.clock.reboot();
-        service.restart();
+        service.reboot(4000);
         left.push(service.api.decision("r", "c").at("retry_after_ms").clone());
     }
     // 4 s were added, then 8, then no more than the 10 s that were granted.
@@ -202,8 +199,7 @@ fn a_lease_that_was_read_as_over_stays_over_on_another_boot() {
     service.api.claim("r", "c", &scope, "c1", json!({"lease_ms": 10_000})).expect(201);
     service.advance_ms(10_000);
     assert_eq!(service.api.decision("r", "c").at("state"), "unknown");
-    service.clock.reboot();
-    service.restart();
+    service.reboot(0);
     assert_eq!(service.api.decision("r", "c").at("state"), "unknown");
 }
 
@@ -218,9 +214,7 @@ fn another_boot_gives_no_keyed_lease_more_than_its_window() {
     service.advance_ms(4000);
     service.tick();
     // Down for a while, the wall clock going on: when the ledger was last seen is what counts.
-    service.clock.advance_ms(3000);
-    service.clock.reboot();
-    service.restart();
+    service.reboot(3000);
     let left = |call: &str| service.api.decision("r", call).at("retry_after_ms").clone();
     assert_eq!(left("plain"), json!(6000), "what was left then");
     assert_eq!(left("keyed"), json!(3000), "the outside service forgets its key then");

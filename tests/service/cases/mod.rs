@@ -5,3 +5,4 @@ mod identity;
 mod late;
 mod leases;
 mod settling;
+mod twins;

@@ -22,7 +22,7 @@ pub struct ClaimRequest<'a> {
     /// Drawn fresh by the process that will send, and never persisted.
     pub claim_id: String,
     /// The tool.
-    #[schema(max_length = 128)]
+    #[schema(max_length = 256)]
     pub tool: String,
     /// A stricter effect than the policy's, or one where the policy has none.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -32,7 +32,7 @@ pub struct OneShotRequest<'a> {
     /// Whose key is to sign.
     pub(crate) scope_id: String,
     /// The tool.
-    #[schema(max_length = 128)]
+    #[schema(max_length = 256)]
     pub(crate) tool: String,
     /// How it ended.
     pub(crate) status: OutcomeStatusWord,

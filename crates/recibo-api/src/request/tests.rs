@@ -248,6 +248,48 @@ fn labels_are_masked_or_refused() {
 }
 
 #[test]
+fn secrets_beside_their_names_are_masked_in_every_free_text() {
+    let labels = r#"{"authorization":"Basic dXNlcjpwYXNz","password":"letmein","team":"a"}"#;
+    let masked = claim(&[("labels", labels)]).unwrap();
+    let pairs: Vec<_> = masked.labels.iter().collect();
+    assert_eq!(
+        pairs,
+        [
+            ("authorization", "Basic [REDACTED:basic_auth]"),
+            ("password", "[REDACTED:password]"),
+            ("team", "a"),
+        ]
+    );
+    assert!(masked.redacted);
+    assert!(refuse_claim(&masked, SecretPolicy::Refuse).is_err());
+    let outcome = outcome(&[
+        ("status", "\"unknown\""),
+        ("error_class", "\"timeout\""),
+        ("output_summary", r#"{"db":{"password":4711,"port":5432},"token_count":512}"#),
+        ("provider_ref", "\"password=letmein\""),
+        ("message_id", "\"m|client_secret=x7Kp2q9Z\""),
+    ])
+    .unwrap()
+    .report
+    .outcome;
+    assert_eq!(
+        outcome.output_summary.as_deref(),
+        Some(r#"{"db":{"password":"[REDACTED:password]","port":5432},"token_count":512}"#)
+    );
+    assert_eq!(outcome.provider_ref.as_deref(), Some("password=[REDACTED:password]"));
+    assert_eq!(outcome.message_id.as_deref(), Some("m|client_secret=[REDACTED:secret]"));
+    assert!(outcome.redacted);
+}
+
+#[test]
+fn ids_of_providers_are_not_taken_for_names_with_values() {
+    for id in ["call_x|fc_y=", "auth:4f3a9b2c1d", "token:17:9f86d081", "password:reset:user-17"] {
+        let claim = claim(&[("operation_key", &format!("\"{id}\""))]).unwrap();
+        assert_eq!(refuse_claim(&claim, SecretPolicy::Mask), Ok(()), "{id}");
+    }
+}
+
+#[test]
 fn labels_that_grow_too_long_by_masking_are_covered_whole() {
     let value = "ab://:p@ ".repeat(220);
     let labels = format!("{{\"k\":\"{value}\",\"other\":\"stays\"}}");

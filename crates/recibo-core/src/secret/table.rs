@@ -1,13 +1,18 @@
-//! The credential patterns, and nothing else. A pattern with a group masks only the group.
+//! The credential patterns, and nothing else. A pattern with groups masks only the one that took
+//! part.
 
 /// Literals of which at least one occurs in every text that a pattern matches: one pass
 /// over a clean text ends here.
 pub(super) const HINT: &str = concat!(
-    r"(?i:bearer|authorization|private key|accountkey|secret_?access_?key|://|age-secret-key-1)",
+    r"(?i:bearer|basic|authorization|private key|accountkey|://|jdbc:|curl|sshpass|mysql|redis-cli|age-secret-key-1)",
     r"|AKIA|ASIA|AIza|ya29\.|GOCSPX-|gh[pousr]_|github_pat_|gl[a-z]{2,5}-|xox[a-z]-|xapp-",
     r"|[rs]k_live_|[rs]k_test_|whsec_|sk-|npm_|pypi-|SG\.|SK[0-9a-f]|hf_|rcb_|eyJ",
     r"|hvs\.|dop_v1_|shp[a-z]{2}_|gsk_|xai-|lin_api_|PMAK-|dapi[0-9a-f]|ATATT3",
 );
+
+/// Basic credentials that no header stands before. Such words are prose mostly, so what they
+/// decode to is looked at.
+pub(super) const BASIC: &str = r"(?i)(?-u:\b)basic\s+([a-z0-9+/]{4,}={0,2})";
 
 /// Kind and pattern. Where two match at the same place the longer one names the kind, at
 /// equal length the earlier in this table.
@@ -19,7 +24,6 @@ pub(super) const PATTERNS: &[(&str, &str)] = &[
     ("private_key", r"(?i)age-secret-key-1[a-z0-9]{40,}"),
     ("recibo_api_key", r"rcb_[A-Za-z0-9-]{1,64}_[A-Za-z0-9_-]{43,}"),
     ("aws_access_key", r"(?:AKIA|ASIA)[A-Z0-9]{16,}"),
-    ("aws_secret_key", r#"(?i)secret_?access_?key["']?\s*[:=]\s*["']?([a-z0-9/+]{40})"#),
     ("google_api_key", r"AIza[A-Za-z0-9_-]{35,}"),
     ("google_oauth_token", r"ya29\.[A-Za-z0-9_.-]{20,}"),
     ("google_oauth_secret", r"GOCSPX-[A-Za-z0-9_-]{20,}"),
@@ -65,13 +69,28 @@ pub(super) const PATTERNS: &[(&str, &str)] = &[
         "database_url",
         r#"(?i)(?:postgres(?:ql)?|mysql|mariadb|mongodb|rediss?|valkeys?|amqps?|mssql|sqlserver|clickhouse|cockroachdb|cassandra|neo4j|bolt|oracle)(?:\+[a-z0-9]+)?://[^\s:@/]*:\S+@[^\s"'<>]*"#,
     ),
-    ("database_url", r#"(?i)jdbc:[a-z0-9:]+://[^\s"'<>]*password=[^\s"'<>&;]+"#),
-    ("url_password", r#"(?i)[a-z][a-z0-9+.-]{1,15}://[^\s:@/]*:[^\s@/]+@[^\s"'<>]*"#),
+    ("database_url", r#"(?i)jdbc:[a-z0-9]+://[^\s:@/]*:[^\s@/]+@[^\s"'<>]*"#),
     (
-        "bearer_token",
-        r#"(?i)authorization["']?\s*[:=]?\s*["']?(?:bearer|basic|token)\s+([^\s"'\[][^\s"',;]*)"#,
+        "database_url",
+        r#"(?i)jdbc:oracle:[a-z0-9]+:[^\s:@/"']+/(?:"([^"\[][^"]*)"|([^\s@"\[][^\s@"]*))@"#,
+    ),
+    ("url_password", r#"(?i)[a-z][a-z0-9+.-]{1,15}://[^\s:@/]*:[^\s@/]+@[^\s"'<>]*"#),
+    ("bearer_token", r#"(?i)authorization["']?\s*[:=]?\s*["']?bearer\s+([^\s"'\[][^\s"',;]*)"#),
+    ("basic_auth", r#"(?i)authorization["']?\s*[:=]?\s*["']?basic\s+([^\s"'\[][^\s"',;]*)"#),
+    (
+        "authorization",
+        r#"(?i)authorization["']?\s*[:=]?\s*["']?(?:token|apikey|negotiate|ntlm|key|bot)\s+([^\s"'\[][^\s"',;]*)"#,
+    ),
+    (
+        "basic_auth",
+        r#"(?-u:\b)curl\s[^\n]*?(?:-u|--user)[ =]?["']?[^\s:"'$<]+:([^\s"'$<\[][^\s"'$<]*)"#,
     ),
     ("bearer_token", r"(?i)(?-u:\b)bearer\s+([a-z0-9._~+/-]{16,}=*)"),
     // The whole value of a header that is stored apart from its name.
     ("bearer_token", r"(?i)\A\s*bearer\s+([a-z0-9._~+/-]{8,}=*)\s*\z"),
+    // Options of one letter.
+    (
+        "password",
+        r#"(?-u:\b)(?:sshpass\s[^\n]*?-p\s?|mysql[a-z]*\s(?:[^\n]*?\s)?-p|redis-cli\s(?:[^\n]*?\s)?-a\s+)["']?([^\s"'$<\[-][^\s"'$<]*)"#,
+    ),
 ];

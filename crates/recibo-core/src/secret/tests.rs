@@ -74,7 +74,7 @@ fn bearer_headers_lose_their_credential_only() {
         ),
         (
             "AUTHORIZATION=Basic dTpw".to_owned(),
-            "AUTHORIZATION=Basic [REDACTED:bearer_token]".to_owned(),
+            "AUTHORIZATION=Basic [REDACTED:basic_auth]".to_owned(),
         ),
         (format!("sent BEARER {long}=."), "sent BEARER [REDACTED:bearer_token].".to_owned()),
         ("Bearer s3cr3t-9".to_owned(), "Bearer [REDACTED:bearer_token]".to_owned()),

@@ -6,6 +6,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use recibo_api::Action;
 use recibo_core::id::ScopeId;
+use recibo_core::visible::visible;
 use recibo_store::ReceiptLine;
 
 use super::runs;
@@ -53,7 +54,24 @@ pub(crate) async fn get(State(app): State<App>, caller: Caller, ids: Ids, query:
 fn block(lines: &[ReceiptLine]) -> String {
     let mut block = String::from("---\nTool receipts:");
     for line in lines {
-        write!(block, "\n  {}: {}", line.tool, line.token).expect("a string takes all text");
+        let tool = visible(line.tool.as_str());
+        write!(block, "\n  {tool}: {}", line.token).expect("a string takes all text");
     }
     block
+}
+
+#[cfg(test)]
+mod tests {
+    use recibo_core::id::ToolName;
+    use recibo_core::receipt::Token;
+
+    use super::*;
+
+    #[test]
+    fn a_hidden_character_in_an_old_tool_name_is_spelled_out() {
+        let tool = ToolName::stored("pay\u{202e}tnem").expect("it was taken once");
+        let token = Token { epoch: 1, digest: [7; 32] };
+        let line = format!("\n  pay\\u{{202e}}tnem: {token}");
+        assert!(block(&[ReceiptLine { tool, token }]).ends_with(&line));
+    }
 }

@@ -560,7 +560,7 @@ fn place(stored: &StoredAttempt<'_>) -> Option<(CallRef, u32)> {
 
 fn read_facts(stored: StoredFacts<'_>, added: &Added<'_>) -> Option<Facts> {
     Some(Facts {
-        tool: ToolName::parse(stored.tool).ok()?,
+        tool: ToolName::stored(stored.tool)?,
         input_hash: InputHash::from_bytes(stored.input_hash),
         terms: read_terms(&stored.terms, added.is_error)?,
         operation_key: parsed(stored.operation_key, OperationKey::parse)?,

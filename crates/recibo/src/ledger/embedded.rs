@@ -5,12 +5,13 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http;
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, ETAG, IF_MATCH};
+use recibo_api::client::Answer;
 use recibo_server::{App, Settings, router};
 use recibo_store::Store;
 use tower::ServiceExt;
 use zeroize::Zeroizing;
 
-use super::{Answer, Request};
+use super::Request;
 use crate::data;
 use crate::failure::Failure;
 

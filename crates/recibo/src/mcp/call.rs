@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use recibo_adapter::{CallSpec, Grant, Outcome, OutcomeStatus, Output, now_ms};
 use recibo_core::json::write_string;
+use recibo_core::visible::visible;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::sleep;
 
@@ -307,8 +308,9 @@ impl Follower {
 
     fn lost(&self, error: &recibo_adapter::LedgerError) {
         tell(&format!(
-            "{}: the tool was called, but its outcome could not be recorded: {error}",
-            self.request.spec.tool_call_id
+            "{}: the tool was called, but its outcome could not be recorded: {}",
+            self.request.spec.tool_call_id,
+            visible(&error.to_string())
         ));
     }
 }

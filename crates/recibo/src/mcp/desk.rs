@@ -7,6 +7,7 @@ use recibo_adapter::{
     CallSpec, DecisionKind, Effect, Grant, LedgerError, Permission, Scope, ScopeSpec,
 };
 use recibo_api::Code;
+use recibo_core::visible::visible;
 use tokio::sync::Mutex;
 
 use super::{refusal, tell};
@@ -80,7 +81,7 @@ impl Desk {
                 _ => Answer::Refuse(refusal::of_decision(&decision)),
             },
             Ok(Err(error)) if error.is_passing() => {
-                tell(&format!("{}: {error}", spec.tool_call_id));
+                tell(&format!("{}: {}", spec.tool_call_id, visible(&error.to_string())));
                 self.without_ledger()
             }
             Ok(Err(error)) => Answer::Refuse(refusal::of_error(&error)),
