@@ -65,7 +65,7 @@ pub enum Event {
     /// A renewal.
     Renewed { at: u64, attempt: u32, lease_end: u64 },
     /// What a start on another boot made of a lease; no event of the call.
-    Restarted { attempt: u32, lease_end: u64, is_over: bool },
+    Restarted { attempt: u32, began: u64, lease_end: u64, is_over: bool },
     /// Somebody read the lease as over; no event of the ledger.
     ReadAsOver { attempt: u32 },
 }

@@ -29,6 +29,8 @@ pub struct Lease {
     /// What was granted last, by the claim or a renewal, and where that ended.
     pub granted_ms: u64,
     pub granted_end: u64,
+    /// How long restarts have let it live since then.
+    pub added_ms: u64,
     /// It is over whatever the clock says.
     pub is_over: bool,
 }
@@ -211,11 +213,13 @@ impl Fold {
                 let lease = self.get(*attempt).lease.as_mut().expect("a grant");
                 lease.granted_ms = *lease_end - *at;
                 lease.granted_end = *lease_end;
+                lease.added_ms = 0;
                 lease.end = *lease_end;
                 self.last_event_at = *at;
             }
-            Event::Restarted { attempt, lease_end, is_over } => {
+            Event::Restarted { attempt, began, lease_end, is_over } => {
                 let lease = self.get(*attempt).lease.as_mut().expect("a grant");
+                lease.added_ms += lease_end.saturating_sub(lease.end.max(*began));
                 lease.end = *lease_end;
                 lease.is_over |= *is_over;
             }
@@ -256,6 +260,7 @@ impl Fold {
                     end: *lease_end,
                     granted_ms: *lease_ms,
                     granted_end: *lease_end,
+                    added_ms: 0,
                     is_over: false,
                 });
                 self.attempts.push(attempt);

@@ -1,8 +1,7 @@
 //! Leases: renewal, and *Ledger time* over starts of the service.
 
 use super::Ledger;
-use super::call::{Call, CallKey, Event};
-use super::fold::Lease;
+use super::call::{CallKey, Event};
 
 /// A lease that may have lived when the service ended.
 #[derive(Clone, Debug)]
@@ -12,15 +11,21 @@ pub struct Survivor {
     pub attempt: u32,
     /// Where it ended before the start.
     pub end: u64,
-    /// Where the start may move its end to at most.
-    end_max: u64,
+    /// How much life restarts may still add to it.
+    addable_ms: u64,
+    /// Where its key window ends, if it was granted inside.
+    window_end: Option<u64>,
 }
 
 impl Survivor {
     /// Its end after a start at `now`, if the ledger's last known time was `last`; `None`: it
     /// was over then.
     pub fn end_after(&self, now: u64, last: u64) -> Option<u64> {
-        (last < self.end).then(|| (now + (self.end - last)).min(self.end_max))
+        let left_ms = self.end.checked_sub(last).filter(|ms| *ms > 0)?;
+        // Up to its old end it would have lived anyhow, and before the start nobody held it.
+        let most = self.end.max(now) + self.addable_ms;
+        let end = (now + left_ms).min(most);
+        Some(self.window_end.map_or(end, |window| window.min(end)).max(self.end))
     }
 }
 
@@ -73,7 +78,9 @@ impl Ledger {
         }
     }
 
-    /// The leases that may have lived at the last event or mark of the ledger.
+    /// The leases that may have lived at the last event or mark of the ledger. "Restarts together
+    /// add to a lease at most the `lease_ms` last granted"; "a keyed lease ends no later than" its
+    /// window, if it was granted inside.
     pub fn survivors(&self) -> Vec<Survivor> {
         let mut survivors = Vec::new();
         for (index, call) in self.calls.iter().enumerate() {
@@ -87,23 +94,13 @@ impl Ledger {
                         call: index,
                         attempt: attempt.number,
                         end: lease.end,
-                        end_max: self.end_max(call, &lease),
+                        addable_ms: lease.granted_ms.saturating_sub(lease.added_ms),
+                        window_end: call.window_end().filter(|end| lease.granted_end <= *end),
                     });
                 }
             }
         }
         survivors
-    }
-
-    /// "Restarts together add to a lease at most the `lease_ms` last granted"; "a keyed lease
-    /// ends no later than" its window, if it was granted inside.
-    fn end_max(&self, call: &Call, lease: &Lease) -> u64 {
-        let window_end = call.window_end().filter(|end| lease.granted_end <= *end);
-        let added = match self.features.restarted {
-            true => lease.granted_end + lease.granted_ms,
-            false => u64::MAX,
-        };
-        window_end.map_or(added, |end| end.min(added))
     }
 
     /// A start on another boot at ledger time `now`; the wall clock is known to lie behind the
@@ -118,7 +115,8 @@ impl Ledger {
 
     /// What a start made of a lease: its end, and whether it was over before.
     pub fn survived(&mut self, survivor: &Survivor, end: u64, is_over: bool) {
-        let event = Event::Restarted { attempt: survivor.attempt, lease_end: end, is_over };
+        let (attempt, began) = (survivor.attempt, self.now);
+        let event = Event::Restarted { attempt, began, lease_end: end, is_over };
         self.calls[survivor.call].events.push(event);
     }
 }
