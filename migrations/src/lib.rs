@@ -48,25 +48,42 @@ impl<E: Into<redb::Error>> From<E> for MigrationError {
     }
 }
 
-/// Brings a file to [`FORMAT`], one step per transaction, and returns the format that it had.
+/// Brings a file to [`FORMAT`], all steps in one transaction, and returns the format that it had.
 /// A file of a newer format is refused unchanged.
 pub fn run(db: &Database) -> Result<u32, MigrationError> {
+    run_steps(db, &STEPS)
+}
+
+/// One transaction for all steps: where one of them fails, the file is as it was before the first.
+fn run_steps(db: &Database, steps: &[Step]) -> Result<u32, MigrationError> {
     let found = format_of(db)?;
+    if found as usize >= steps.len() {
+        return Ok(found);
+    }
+    let mut txn = db.begin_write()?;
+    txn.set_two_phase_commit(true);
+    txn.set_quick_repair(true);
+    for step in &steps[found as usize..] {
+        step(&txn)?;
+    }
+    txn.open_table(META)?.insert(FORMAT_KEY, FORMAT.to_le_bytes().as_slice())?;
+    txn.commit()?;
+    Ok(found)
+}
+
+/// The format of a file, 0 for an empty one. Writes nothing.
+///
+/// # Errors
+/// A newer format, or no ledger.
+pub fn format_of(db: &Database) -> Result<u32, MigrationError> {
+    let found = read_format(db)?;
     if found > FORMAT {
         return Err(MigrationError::Newer { found });
-    }
-    for (step, reached) in STEPS.iter().zip(1_u32..).skip(found as usize) {
-        let mut txn = db.begin_write()?;
-        txn.set_two_phase_commit(true);
-        txn.set_quick_repair(true);
-        step(&txn)?;
-        txn.open_table(META)?.insert(FORMAT_KEY, reached.to_le_bytes().as_slice())?;
-        txn.commit()?;
     }
     Ok(found)
 }
 
-fn format_of(db: &Database) -> Result<u32, MigrationError> {
+fn read_format(db: &Database) -> Result<u32, MigrationError> {
     let txn = db.begin_read()?;
     if txn.list_tables()?.next().is_none() {
         return Ok(0);
@@ -101,6 +118,15 @@ mod tests {
         let db = empty();
         assert_eq!(run(&db).unwrap(), 0);
         assert_eq!(run(&db).unwrap(), FORMAT);
+    }
+
+    #[test]
+    fn a_step_that_fails_leaves_the_file_as_it_was_before_the_first_one() {
+        let db = empty();
+        let fails: Step = |_| Err(redb::Error::Corrupted("on purpose".into()));
+        run_steps(&db, &[step_0001::run, fails]).unwrap_err();
+        assert_eq!(format_of(&db).unwrap(), 0);
+        assert_eq!(db.begin_read().unwrap().list_tables().unwrap().count(), 0);
     }
 
     #[test]

@@ -1,6 +1,10 @@
 //! Format 2: open and unknown calls stand by namespace, and calls whose twins are looked for in
 //! all runs have a table. Values with new members have version 2 and are read beside those of
 //! version 1, so no other value is rewritten.
+//!
+//! The ledger has an id and knows its lease secret: `ledger_id` and `lease_key_id` in `meta`. The
+//! store writes them, since they are drawn and derived, and a step has neither randomness nor
+//! files.
 
 use redb::{ReadableTable, TableDefinition, WriteTransaction};
 

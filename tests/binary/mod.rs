@@ -1,6 +1,7 @@
 //! The real binary over real HTTP: real traffic, real kills, and what it leaves behind.
 
 mod exec_kills;
+mod folder;
 mod kills;
 mod secrets;
 mod storm;

@@ -2,6 +2,7 @@
 
 mod disk;
 mod failed_commits;
+mod formats;
 mod key_bytes;
 mod many_attempts;
 mod restarts;

@@ -83,6 +83,7 @@ impl From<WriteError> for LedgerError {
             WriteError::Refused(refusal) => refusal.into(),
             WriteError::QueueFull => Problem::overloaded().into(),
             WriteError::Stopped => Problem::ledger_stopped().into(),
+            WriteError::ReadOnly(cause) => Problem::read_only(cause).into(),
         }
     }
 }

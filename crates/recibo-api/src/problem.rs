@@ -85,6 +85,7 @@ codes! {
     Internal = "internal", 500, "The service failed";
     Overloaded = "overloaded", 503, "The service is overloaded";
     LedgerStopped = "ledger_stopped", 503, "The ledger takes no writes";
+    ReadOnly = "read_only", 503, "The ledger is open for reading only";
 }
 
 impl Code {
@@ -95,7 +96,7 @@ impl Code {
 
     /// Whether the same request may fare better in a moment.
     pub fn is_passing(self) -> bool {
-        matches!(self, Self::Overloaded | Self::LedgerStopped | Self::ScopeLimit)
+        matches!(self, Self::Overloaded | Self::LedgerStopped | Self::ReadOnly | Self::ScopeLimit)
     }
 
     /// The URI of the code: `urn:recibo:problem:<code>`.
@@ -138,6 +139,14 @@ impl Problem {
         Self::new(
             Code::LedgerStopped,
             "whether this write happened is known after the restart; ask again then",
+        )
+    }
+
+    /// A write to a ledger that is open for reading only; why is a clause of its own.
+    pub fn read_only(why: impl fmt::Display) -> Self {
+        Self::new(
+            Code::ReadOnly,
+            format!("the ledger is open for reading only: {why}; nothing was stored"),
         )
     }
 

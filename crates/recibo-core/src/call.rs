@@ -134,9 +134,9 @@ impl Attempt {
         self.is_open() && self.lease.is_some_and(|lease| now < lease.expires_at)
     }
 
-    /// When its lease ends or ended.
+    /// When its lease ends or ended; `None` without one, and where nobody knows.
     pub fn lease_expires_at(&self) -> Option<Time> {
-        self.lease.map(|lease| lease.expires_at)
+        self.lease.map(|lease| lease.expires_at).filter(|end| *end < Time::MAX)
     }
 
     /// Whether the lease is over and no event says so yet.

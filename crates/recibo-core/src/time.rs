@@ -10,6 +10,9 @@ pub struct Time(u64);
 const MAX_MS: u64 = 253_402_300_799_999;
 
 impl Time {
+    /// The last point there is. A lease that ends here ends nobody knows when.
+    pub const MAX: Self = Self(MAX_MS);
+
     /// The point that lies this many milliseconds after the epoch; later than year 9999 is cut to it.
     pub const fn from_ms(ms: u64) -> Self {
         Self(if ms < MAX_MS { ms } else { MAX_MS })

@@ -27,7 +27,7 @@ pub(crate) const BODY: &[Code] = &[
 ];
 
 /// What every write can answer.
-pub(crate) const WRITE: &[Code] = &[Code::Overloaded, Code::LedgerStopped];
+pub(crate) const WRITE: &[Code] = &[Code::Overloaded, Code::LedgerStopped, Code::ReadOnly];
 
 /// Names the problems of an operation: groups, then its own codes.
 macro_rules! problems {

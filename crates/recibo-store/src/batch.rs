@@ -488,7 +488,7 @@ enum Listed {
 impl Listed {
     fn of(call: &Call, now: Time) -> Option<Self> {
         let newest = &call.tip.newest;
-        match newest.lease_expires_at().filter(|_| newest.is_open()) {
+        match newest.lease.map(|lease| lease.expires_at).filter(|_| newest.is_open()) {
             Some(end) => Some(Self::Open(end)),
             None => (call.tip.state(now) == CallState::Unknown).then_some(Self::Unknown),
         }

@@ -1,9 +1,7 @@
-//! Opening a store: the file and its format, the lease secret, the state of the writer, and
-//! what a restart does to leases and key windows.
+//! Opening a store: the state of the writer, and what a restart does to leases and key windows.
+//! Where its file and its secret come from is the folder's to know.
 
 use std::collections::{BTreeSet, HashMap};
-use std::fs::{self, OpenOptions};
-use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -12,8 +10,7 @@ use recibo_core::id::Namespace;
 use recibo_core::lease::LeaseSecret;
 use recibo_core::time::Time;
 use recibo_core::tree::Frontier;
-use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, StorageBackend};
-use zeroize::Zeroize;
+use redb::{Database, ReadableDatabase, ReadableTable, StorageBackend};
 
 use crate::api_key::ApiKeys;
 use crate::batch::{
@@ -21,18 +18,14 @@ use crate::batch::{
 };
 use crate::clock::{Clock, LedgerClock};
 use crate::codec::{ApiKeyRow, Head, NamespaceRow, OpenCallRow, decode_event, decode_if_first};
-use crate::error::{OpenError, StorageError};
+use crate::error::{OpenError, ReadOnlyCause, StorageError};
+use crate::folder::{self, Opened};
 use crate::hash_index::{HashIndex, Key};
 use crate::keyring::Keyring;
 use crate::policies::Policies;
 use crate::store::Store;
 use crate::tables::{self, OpenKey};
 use crate::writer;
-
-/// The ledger file in its folder.
-pub const LEDGER_FILE: &str = "ledger.redb";
-/// The secret that lease tokens are derived from, in the same folder, mode 0600.
-pub const LEASE_SECRET_FILE: &str = "lease.key";
 
 /// Knobs of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,29 +43,33 @@ impl Default for Config {
 }
 
 impl Store {
-    /// Opens the ledger in a folder, which is made if it is missing.
+    /// Opens the ledger in a folder, which is made if it is missing. A ledger is begun where
+    /// nothing was ever answered, and nowhere else.
     pub fn open(
         folder: &Path,
         config: Config,
         clock: Arc<dyn Clock>,
         mut entropy: Entropy,
     ) -> Result<Self, OpenError> {
-        let io = |path: &Path| {
-            let path = path.to_owned();
-            move |source| OpenError::Io { path, source }
-        };
-        fs::create_dir_all(folder).map_err(io(folder))?;
-        let file = folder.join(LEDGER_FILE);
-        let is_new = !file.exists();
-        if is_new {
-            make_private(&file).map_err(io(&file))?;
-        }
-        let db = engine(config).create(&file).map_err(database_error)?;
-        recibo_migrations::run(&db)?;
-        let secret =
-            lease_secret(&folder.join(LEASE_SECRET_FILE), is_new || is_empty(&db)?, &mut entropy)?;
-        sync_folder(folder).map_err(io(folder))?;
-        start(db, config, clock, entropy, secret)
+        let Opened { db, lease_secret } = folder::open(folder, &engine(config), &mut entropy)?;
+        start(db, config, clock, entropy, lease_secret, Access::Write)
+    }
+
+    /// Opens the ledger in a folder for reading: the folder is not written to, not even where the
+    /// last process was killed, and several can at once. Writes are refused with this cause.
+    ///
+    /// # Errors
+    /// [`OpenError::InUse`] while another process has it open for writing, and
+    /// [`OpenError::NoLedger`] where there is none.
+    pub fn open_read_only(
+        folder: &Path,
+        config: Config,
+        clock: Arc<dyn Clock>,
+        entropy: Entropy,
+        cause: ReadOnlyCause,
+    ) -> Result<Self, OpenError> {
+        let Opened { db, lease_secret } = folder::open_read_only(folder, &engine(config))?;
+        start(db, config, clock, entropy, lease_secret, Access::ReadOnly(cause))
     }
 
     /// Opens a ledger on any disk, with the lease secret given. For tests that break disks.
@@ -83,9 +80,10 @@ impl Store {
         entropy: Entropy,
         mut lease_secret: [u8; 32],
     ) -> Result<Self, OpenError> {
-        let db = engine(config).create_with_backend(disk).map_err(database_error)?;
+        let db = engine(config).create_with_backend(disk)?;
         recibo_migrations::run(&db)?;
-        start(db, config, clock, entropy, LeaseSecret::new(&mut lease_secret))
+        let lease_secret = LeaseSecret::new(&mut lease_secret);
+        start(db, config, clock, entropy, lease_secret, Access::Write)
     }
 }
 
@@ -95,66 +93,12 @@ fn engine(config: Config) -> redb::Builder {
     builder
 }
 
-fn database_error(error: DatabaseError) -> OpenError {
-    match error {
-        DatabaseError::DatabaseAlreadyOpen => OpenError::InUse,
-        other => OpenError::Storage(other.into()),
-    }
-}
-
-/// Makes the names of new files durable, not only their bytes.
-fn sync_folder(folder: &Path) -> std::io::Result<()> {
-    fs::File::open(folder)?.sync_all()
-}
-
-fn is_empty(db: &Database) -> Result<bool, StorageError> {
-    let txn = db.begin_read()?;
-    let head = txn.open_table(tables::META)?.get(tables::HEAD_KEY)?.is_none();
-    Ok(head)
-}
-
-/// Reads the lease secret; makes one only for a new ledger. Another secret would take every
-/// open attempt's right to report from it.
-fn lease_secret(
-    path: &Path,
-    is_new: bool,
-    entropy: &mut Entropy,
-) -> Result<LeaseSecret, OpenError> {
-    let io = |source| OpenError::Io { path: path.to_owned(), source };
-    let broken = || OpenError::LeaseSecret { path: path.to_owned() };
-    let mut bytes = [0; 32];
-    match fs::File::open(path) {
-        Ok(mut file) => {
-            file.read_exact(&mut bytes).map_err(|_| broken())?;
-            if file.read(&mut [0; 1]).map_err(io)? != 0 {
-                return Err(broken());
-            }
-        }
-        Err(error) if error.kind() == ErrorKind::NotFound && is_new => {
-            entropy(&mut bytes);
-            write_secret(path, &bytes).map_err(io)?;
-        }
-        Err(error) if error.kind() == ErrorKind::NotFound => return Err(broken()),
-        Err(error) => return Err(io(error)),
-    }
-    let secret = LeaseSecret::new(&mut bytes);
-    bytes.zeroize();
-    Ok(secret)
-}
-
-fn write_secret(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let mut file = make_private(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
-}
-
-/// Makes a file that only its owner can read.
-fn make_private(path: &Path) -> std::io::Result<fs::File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
+/// What an open store may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    Write,
+    /// What the start of a store changes is not kept, and nothing is written later.
+    ReadOnly(ReadOnlyCause),
 }
 
 fn start(
@@ -163,28 +107,34 @@ fn start(
     clock: Arc<dyn Clock>,
     entropy: Entropy,
     lease_secret: LeaseSecret,
+    access: Access,
 ) -> Result<Store, OpenError> {
     let keyring = Keyring::default();
     let mut state = read_state(&db, keyring, lease_secret, entropy)?;
     let (clock, restarted) = LedgerClock::start(clock, &state.head);
     if let Some(restarted) = restarted {
-        restart(&db, &mut state, &clock, restarted)?;
+        restart(&db, &mut state, &clock, restarted, access)?;
     }
-    Ok(Store::start(db, state, clock, config.queue_len_max))
+    Ok(Store::start(db, state, clock, config.queue_len_max, access))
 }
 
-/// Takes note of a start on another boot of the machine.
+/// Takes note of a start on another boot of the machine. Where nothing is kept, nothing is
+/// appended either, and nobody knows how much of the leases remains.
 fn restart(
     db: &Database,
     state: &mut WriterState,
     clock: &LedgerClock,
     restarted: Restarted,
+    access: Access,
 ) -> Result<(), StorageError> {
     let (now, mark) = clock.look();
     let txn = writer::begin(db)?;
     let moment = writer::moment(state, now);
     let mut batch = Batch::begin(Tables::open(&txn)?, state, moment);
-    batch.restart(restarted)?;
+    match access {
+        Access::Write => batch.restart(restarted)?,
+        Access::ReadOnly(_) => batch.forget_lease_ends(&restarted)?,
+    }
     batch.finish(&txn, mark)?;
     txn.commit()?;
     Ok(())

@@ -1,7 +1,7 @@
 //! Answers one request inside a batch: what must be known is looked up, the rules of the core
 //! decide, and what they decide is appended.
 
-use recibo_core::call::{self, Attempt};
+use recibo_core::call::{self, Attempt, Call};
 use recibo_core::decision::decide;
 use recibo_core::effect::Policy;
 use recibo_core::event::{Body, Outcome, Restarted, ScopeOpened};
@@ -599,13 +599,34 @@ impl Batch<'_, '_> {
         }
         let body = Body::Restarted(restarted);
         let (seq, now) = (self.append_for_all(body.clone()), self.now());
+        self.change_open_calls(|call| call::apply(call, seq, now, &body))
+    }
+
+    /// The same where nothing is appended: leases that lived then live on, and nobody knows
+    /// until when.
+    pub(crate) fn forget_lease_ends(&mut self, restarted: &Restarted) -> Result<(), StorageError> {
+        if restarted.key_windows_void {
+            self.state.head.key_windows_void_until_ms = restarted.last_at.ms();
+        }
+        self.change_open_calls(|call| {
+            let lease = call.as_mut().and_then(|call| call.tip.newest.lease.as_mut());
+            if let Some(lease) = lease.filter(|lease| lease.expires_at > restarted.last_at) {
+                lease.expires_at = Time::MAX;
+            }
+        })
+    }
+
+    fn change_open_calls(
+        &mut self,
+        change: impl Fn(&mut Option<Call>),
+    ) -> Result<(), StorageError> {
         let open: Vec<_> = self.state.leases.iter().copied().collect();
         for (_, first_seq, namespace_no) in open {
             let Some((namespace, found)) = self.open_call(namespace_no, first_seq)? else {
                 continue;
             };
             let mut after = Some(found.known.call.clone());
-            call::apply(&mut after, seq, now, &body);
+            change(&mut after);
             if let Some(after) = after.filter(|after| *after != found.known.call) {
                 let target = call_ref(&found)?.clone();
                 self.write_call(&namespace, found.run_no, &target, Some(&found), &after)?;

@@ -19,9 +19,10 @@ use crate::api_key::{ApiKeyDraft, ApiKeyInfo, ApiKeys};
 use crate::batch::WriterState;
 use crate::clock::LedgerClock;
 use crate::command::{Command, Reply, WriteOp};
-use crate::error::{StorageError, WriteError};
+use crate::error::{ReadOnlyCause, StorageError, WriteError};
 use crate::hash_index::Readers;
 use crate::keyring::Keyring;
+use crate::open::Access;
 use crate::policies::Policies;
 use crate::snapshot::{ScopeState, ScopeView, Snapshot};
 use crate::writer::{Shared, Writer};
@@ -41,6 +42,7 @@ struct Inner {
     queue: mpsc::Sender<Command>,
     room: Arc<Semaphore>,
     queue_len_max: usize,
+    access: Access,
     shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -87,6 +89,7 @@ impl Store {
         state: WriterState,
         clock: LedgerClock,
         queue_len_max: usize,
+        access: Access,
     ) -> Self {
         let db = Arc::new(db);
         // One more: closing needs no room.
@@ -106,11 +109,13 @@ impl Store {
             shared: shared.clone(),
             closed: Vec::new(),
         };
-        let thread = std::thread::Builder::new()
-            .name("recibo-writer".into())
-            .spawn(move || writer.run())
-            .expect("the system can start one thread");
-        let thread = Mutex::new(Some(thread));
+        let thread = (access == Access::Write).then(|| {
+            std::thread::Builder::new()
+                .name("recibo-writer".into())
+                .spawn(move || writer.run())
+                .expect("the system can start one thread")
+        });
+        let thread = Mutex::new(thread);
         let queue = sender;
         Self(Arc::new(Inner {
             db,
@@ -122,6 +127,7 @@ impl Store {
             queue,
             room,
             queue_len_max,
+            access,
             shared,
             thread,
         }))
@@ -163,7 +169,16 @@ impl Store {
         self.0.shared.size.load(Ordering::SeqCst)
     }
 
-    /// Whether writes are served.
+    /// Why it is open for reading only, if it is.
+    pub fn read_only_cause(&self) -> Option<ReadOnlyCause> {
+        match self.0.access {
+            Access::Write => None,
+            Access::ReadOnly(cause) => Some(cause),
+        }
+    }
+
+    /// Whether the store has not stopped. One that is open for reading only serves no writes
+    /// from the start, and does not stop.
     pub fn is_serving(&self) -> bool {
         !self.0.shared.stopped.load(Ordering::SeqCst)
     }
@@ -344,6 +359,9 @@ impl Store {
         writes: usize,
         op: impl FnOnce(Reply<T>) -> WriteOp,
     ) -> Pending<T> {
+        if let Access::ReadOnly(cause) = self.0.access {
+            return Pending(State::Refused(Some(WriteError::ReadOnly(cause))));
+        }
         let writes = u32::try_from(writes.clamp(1, self.0.queue_len_max)).unwrap_or(u32::MAX);
         let Ok(room) = self.0.room.clone().try_acquire_many_owned(writes) else {
             return Pending(State::Refused(Some(WriteError::QueueFull)));

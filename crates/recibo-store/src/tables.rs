@@ -3,7 +3,7 @@
 //!
 //! | table | key | value |
 //! |---|---|---|
-//! | `meta` | name | format, head |
+//! | `meta` | name | format, head, the ledger's id, the fingerprint of its lease secret |
 //! | `events` | seq | leaf hash and event |
 //! | `nodes` | level, index | root of a complete subtree of 256^k leaves |
 //! | `namespaces` | name | number, events so far, policy |
@@ -23,6 +23,10 @@ type Bytes = TableDefinition<'static, &'static [u8], &'static [u8]>;
 
 pub(crate) const META: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("meta");
 pub(crate) const HEAD_KEY: &str = "head";
+/// The ledger's id: 16 bytes.
+pub(crate) const LEDGER_ID_KEY: &str = "ledger_id";
+/// Fingerprint of the lease secret: 32 bytes.
+pub(crate) const LEASE_KEY_ID_KEY: &str = "lease_key_id";
 pub(crate) const EVENTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("events");
 pub(crate) const NODES: Bytes = Bytes::new("nodes");
 pub(crate) const NAMESPACES: Bytes = Bytes::new("namespaces");

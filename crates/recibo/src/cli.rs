@@ -20,6 +20,8 @@ pub struct Cli {
 pub enum Command {
     /// Run the service on a data folder
     Serve(serve::Args),
+    /// Make a ledger in a data folder
+    Init(command::init::Args),
     /// Run a command as a tool call, with a receipt
     Exec(exec::Args),
     /// Stand between an MCP host and a server, so that every tool call has its receipt
@@ -56,6 +58,7 @@ impl Command {
     /// Whether the answer is read by a program.
     pub fn is_json(&self) -> bool {
         match self {
+            Self::Init(args) => args.json,
             Self::Run(args) => args.common.json,
             Self::Call(args) => args.common.json,
             Self::Calls(args) => args.common.json,

@@ -4,6 +4,7 @@ pub mod api_key;
 pub mod call;
 pub mod calls;
 pub mod explain;
+pub mod init;
 pub mod policy;
 pub mod receipt;
 pub mod resolve;

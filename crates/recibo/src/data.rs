@@ -1,24 +1,25 @@
 //! The data folder: the store in it, the admin's API key, and the note of a running service.
 //! Everything in it is for its owner alone.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use recibo_api::Role;
 use recibo_core::id::Namespace;
-use recibo_store::{Config, Entropy, LEDGER_FILE, OpenError, Store, SystemClock, api_key};
+use recibo_store::folder::{ADMIN_KEY_FILE, SERVICE_FILE, has_ledger};
+use recibo_store::{
+    Config, Entropy, OpenError, ReadOnlyCause, Store, SystemClock, api_key, write_private,
+};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use crate::failure::Failure;
 
-/// The admin's API key and a line feed.
-const ADMIN_KEY_FILE: &str = "admin.key";
-/// Where the service of this folder can be reached, while it runs.
-const SERVICE_FILE: &str = "service.json";
+/// What a service needs to find free at its start.
+const ROOM_BYTES: usize = 1 << 20;
 /// Longest API key file worth reading.
 const API_KEY_BYTES_MAX: u64 = 4096;
 
@@ -37,21 +38,60 @@ pub fn entropy() -> Entropy {
     Box::new(|bytes| rand::fill(bytes))
 }
 
-/// Whether a folder holds a ledger.
-pub fn has_ledger(folder: &Path) -> bool {
-    folder.join(LEDGER_FILE).exists()
-}
-
 /// Opens the store of a data folder and sees to its admin key. Blocks.
 pub fn open(folder: &Path, knobs: Knobs) -> Result<Store, Failure> {
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(folder)
-        .map_err(|error| cannot("make", folder, &error))?;
-    let clock = Arc::new(SystemClock);
-    let store = Store::open(folder, knobs.config, clock, entropy())
-        .map_err(|error| open_failure(folder, error))?;
+    let store = try_open(folder, knobs).map_err(|error| open_failure(folder, error))?;
+    with_admin_key(folder, store, knobs)
+}
+
+/// The same where there is a ledger already.
+pub fn open_existing(folder: &Path, knobs: Knobs) -> Result<Store, Failure> {
+    match has_ledger(folder) {
+        Ok(true) => open(folder, knobs),
+        Ok(false) => Err(open_failure(folder, OpenError::NoLedger { folder: folder.to_owned() })),
+        Err(error) => Err(open_failure(folder, error)),
+    }
+}
+
+/// Opens the store of a data folder for reading. Nothing in the folder is changed.
+pub fn open_read_only(folder: &Path, knobs: Knobs, cause: ReadOnlyCause) -> Result<Store, Failure> {
+    try_read_only(folder, knobs, cause).map_err(|error| open_failure(folder, error))
+}
+
+/// Opens the store of a data folder, for reading only where it cannot be written.
+pub fn open_as_far_as_possible(folder: &Path, knobs: Knobs) -> Result<Store, Failure> {
+    let error = match room_to_write(folder).and_then(|()| try_open(folder, knobs)) {
+        Ok(store) => return with_admin_key(folder, store, knobs),
+        Err(error) => error,
+    };
+    let Some(cause) = error.read_only_cause() else { return Err(open_failure(folder, error)) };
+    try_read_only(folder, knobs, cause).map_err(|other| match other {
+        // None could be made: the first error says why.
+        OpenError::NoLedger { .. } => open_failure(folder, error),
+        other => open_failure(folder, other),
+    })
+}
+
+/// A ledger that has room for nothing is better opened for reading than stopped by its first
+/// write. The file grows by a megabyte or more at a time.
+fn room_to_write(folder: &Path) -> Result<(), OpenError> {
+    if !has_ledger(folder)? {
+        return Ok(());
+    }
+    let path = folder.join("room.new");
+    let wrote = write_private(&path, &vec![0; ROOM_BYTES]);
+    wrote.and_then(|()| fs::remove_file(&path)).map_err(|source| OpenError::Io { path, source })
+}
+
+fn try_open(folder: &Path, knobs: Knobs) -> Result<Store, OpenError> {
+    Store::open(folder, knobs.config, Arc::new(SystemClock), entropy())
+}
+
+fn try_read_only(folder: &Path, knobs: Knobs, cause: ReadOnlyCause) -> Result<Store, OpenError> {
+    Store::open_read_only(folder, knobs.config, Arc::new(SystemClock), entropy(), cause)
+}
+
+fn with_admin_key(folder: &Path, store: Store, knobs: Knobs) -> Result<Store, Failure> {
     if let Err(failure) = see_to_admin_key(folder, &store, knobs.new_admin_key) {
         store.close();
         return Err(failure);
@@ -59,19 +99,35 @@ pub fn open(folder: &Path, knobs: Knobs) -> Result<Store, Failure> {
     Ok(store)
 }
 
-fn open_failure(folder: &Path, error: OpenError) -> Failure {
+/// Why a ledger could not be opened, and what to do.
+pub fn open_failure(folder: &Path, error: OpenError) -> Failure {
     let service = ServiceNote::read(folder).filter(ServiceNote::is_running);
-    let folder = folder.display();
+    let name = folder.display();
     match error {
         OpenError::InUse if service.is_some() => Failure::advised(
-            format!("a service runs on {folder} already"),
+            format!("a service runs on {name} already"),
             format!("talk to it; it is at {}", service.map(|note| note.url).unwrap_or_default()),
         ),
         OpenError::InUse => Failure::advised(
-            format!("another process has the ledger in {folder} open"),
+            format!("another process has the ledger in {name} open"),
             "wait until it is done; if it is a service, talk to it with --url and --api-key-file",
         ),
-        error => Failure::said(format!("cannot open the ledger in {folder}: {}", chain(&error))),
+        OpenError::NoLedger { .. } => Failure::advised(
+            format!("there is no ledger in {name}"),
+            format!("name its folder with --data, or start one: recibo serve --data {name}"),
+        ),
+        error @ (OpenError::PartMissing { .. }
+        | OpenError::PartDamaged { .. }
+        | OpenError::PartForeign { .. }) => Failure::advised(
+            format!("cannot open the ledger: {error}"),
+            format!(
+                "restore {name} from a backup; where there is none, \
+                 `recibo init --fresh --data {name}` puts what is left aside and begins a new \
+                 ledger, which has forgotten every call"
+            ),
+        ),
+        OpenError::Io { path, source } => cannot("open", &path, &source),
+        error => Failure::said(format!("cannot open the ledger in {name}: {}", chain(&error))),
     }
 }
 
@@ -93,20 +149,23 @@ fn chain(error: &dyn std::error::Error) -> String {
 /// its key is made known, and no key that nobody has is ever known.
 fn see_to_admin_key(folder: &Path, store: &Store, is_new_asked: bool) -> Result<(), Failure> {
     let path = folder.join(ADMIN_KEY_FILE);
-    let text = match fs::symlink_metadata(&path) {
-        Ok(_) if !store.has_no_api_keys() => return Ok(()),
-        Ok(_) => read_api_key(&path)?,
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            if !store.has_no_api_keys() && !is_new_asked {
-                return Ok(());
-            }
+    let bytes = match fs::symlink_metadata(&path) {
+        Ok(meta) => Some(meta.len()),
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        Err(error) => return Err(cannot("read", &path, &error)),
+    };
+    if !store.has_no_api_keys() && (bytes.is_some() || !is_new_asked) {
+        return Ok(());
+    }
+    let text = match bytes {
+        // An older build could leave an empty one behind; no key was ever in it.
+        None | Some(0) => {
             let text = new_admin_key();
-            write_new(&path, format!("{}\n", *text).as_bytes())
-                .and_then(|()| File::open(folder)?.sync_all())
+            write_private(&path, format!("{}\n", *text).as_bytes())
                 .map_err(|error| cannot("write", &path, &error))?;
             text
         }
-        Err(error) => return Err(cannot("read", &path, &error)),
+        Some(_) => read_api_key(&path)?,
     };
     let draft = draft_of(&text).ok_or_else(|| no_api_key(&path))?;
     store.create_api_key(draft).wait().map_err(|error| {
@@ -141,7 +200,8 @@ fn default_namespace() -> Namespace {
 /// Reads the admin key of a data folder.
 pub fn read_admin_key(folder: &Path) -> Result<Zeroizing<String>, Failure> {
     let path = folder.join(ADMIN_KEY_FILE);
-    if !path.exists() {
+    let there = path.try_exists().map_err(|error| cannot("read", &path, &error))?;
+    if !there {
         return Err(Failure::advised(
             format!("the admin key {} is missing", path.display()),
             "put it back, give another key with --api-key-file, or start the service once with \
@@ -171,14 +231,29 @@ fn no_api_key(path: &Path) -> Failure {
 }
 
 fn cannot(what: &str, path: &Path, error: &std::io::Error) -> Failure {
+    if error.kind() == ErrorKind::PermissionDenied {
+        return denied(what, path);
+    }
     Failure::said(format!("cannot {what} {}: {error}", path.display()))
 }
 
-/// A file that did not exist, for its owner alone, on disk when this returns.
-fn write_new(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
+/// Says whose it is: the nearest folder or file above that can be looked at.
+fn denied(what: &str, path: &Path) -> Failure {
+    let owner = path.ancestors().find_map(|path| {
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        Some((path, fs::metadata(path).ok()?.uid()))
+    });
+    let me = rustix::process::geteuid().as_raw();
+    let whose = match owner {
+        Some((place, uid)) => {
+            format!("; {} belongs to user {uid}, and this is user {me}", place.display())
+        }
+        None => String::new(),
+    };
+    Failure::advised(
+        format!("permission denied: cannot {what} {}{whose}", path.display()),
+        "run the command as the owner, or let the owner give you the permission",
+    )
 }
 
 /// Where a running service can be reached.
@@ -206,13 +281,9 @@ impl ServiceNote {
     /// Leaves a note. Only who has the store open may: no other service can run then.
     pub fn write(url: &str, folder: &Path) -> Result<NoteGuard, Failure> {
         let path = folder.join(SERVICE_FILE);
-        let fresh = folder.join(format!("{SERVICE_FILE}.new"));
         let note = Self { url: url.to_owned(), pid: std::process::id() };
         let text = serde_json::to_string(&note).expect("strings always have a JSON form");
-        let _ = fs::remove_file(&fresh);
-        write_new(&fresh, text.as_bytes())
-            .and_then(|()| fs::rename(&fresh, &path))
-            .map_err(|error| cannot("write", &path, &error))?;
+        write_private(&path, text.as_bytes()).map_err(|error| cannot("write", &path, &error))?;
         Ok(NoteGuard(path))
     }
 }

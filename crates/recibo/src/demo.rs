@@ -9,7 +9,7 @@ pub mod tool;
 use crate::cli::Target;
 use crate::command::Done;
 use crate::failure::Failure;
-use crate::ledger::{IfMissing, find};
+use crate::ledger::{Purpose, find};
 use crate::paint;
 
 use service::Service;
@@ -32,7 +32,7 @@ pub async fn run(args: Args) -> Result<Done, Failure> {
         .map_err(|error| Failure::said(format!("no temporary folder: {error}")))?;
     let service = Service::start(temp.path()).await?;
     let target = Target { data: service.data().to_owned(), url: None, api_key_file: None };
-    let ledger = find(&target, IfMissing::Fail).await?;
+    let ledger = find(&target, Purpose::Change).await?;
     let mut stage = Stage::new(ledger, temp.path(), service.data());
     stage.say(&format!("The service listens on {}, its data is in a new folder.", service.url()));
     let played = stories::play(&mut stage).await;

@@ -24,7 +24,7 @@ use crate::cli::Target;
 use crate::command::Done;
 use crate::duration;
 use crate::failure::Failure;
-use crate::ledger::{IfMissing, find_for_adapter};
+use crate::ledger::{Purpose, find_for_adapter};
 use crate::timeline::list::shell;
 use crate::timeline::{Verdict, advice};
 
@@ -106,7 +106,7 @@ pub async fn run(args: Args) -> Result<Done, Failure> {
     rules.check()?;
     let spec = spec(&args)?;
     let mut signals = Signals::listen()?;
-    let ledger = find_for_adapter(&args.target, IfMissing::Create).await.map_err(not_found)?;
+    let ledger = find_for_adapter(&args.target, Purpose::Create).await.map_err(not_found)?;
     let label = args.scope_label.clone();
     let scope = ledger.scope(ScopeSpec { label, ttl: Some(Duration::from_millis(args.scope_ttl)) });
     let result = act(&scope, &args, &spec, &rules, &mut signals).await;

@@ -259,6 +259,7 @@ fn advice(code: Code) -> &'static str {
         Code::SecretDetected => "take the credential out of the ids, names and labels",
         Code::Overloaded => "try again in a moment",
         Code::LedgerStopped => "restart the service; its log says why it stopped",
+        Code::ReadOnly => "make room or give back the permission to write, then start it again",
         Code::Internal => "the service's log says more",
     }
 }

@@ -7,7 +7,7 @@ mod find;
 
 use std::borrow::Cow;
 
-pub use find::{IfMissing, find, find_for_adapter};
+pub use find::{Purpose, find, find_for_adapter};
 pub use recibo_api::client::Request;
 use recibo_api::client::{ClientError, Service};
 use recibo_core::visible::visible;

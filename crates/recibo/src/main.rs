@@ -52,6 +52,7 @@ fn main() -> ExitCode {
 async fn dispatch(command: Command) -> Result<Done, Failure> {
     match command {
         Command::Serve(args) => serve::run(args).await,
+        Command::Init(args) => command::init::run(args).await,
         Command::Exec(args) => exec::run(args).await,
         Command::Mcp(args) => mcp::run(args).await,
         Command::Demo(args) => demo::run(args).await,

@@ -62,7 +62,10 @@ pub async fn run(args: Args) -> Result<Done, Failure> {
     };
     let knobs = Knobs { config, new_admin_key: args.new_admin_key };
     let folder = args.data.clone();
-    let store = blocking(move || data::open(&folder, knobs)).await??;
+    let store = blocking(move || data::open_as_far_as_possible(&folder, knobs)).await??;
+    if let Some(cause) = store.read_only_cause() {
+        tracing::error!(%cause, "the ledger is open for reading only; writes are answered 503");
+    }
     if data::read_admin_key(&args.data).is_err() {
         tracing::warn!("admin.key is missing; --new-admin-key makes another one");
     }
@@ -112,7 +115,12 @@ async fn listen(
         .local_addr()
         .map_err(|error| Failure::said(format!("cannot see the own address: {error}")))?;
     let url = format!("http://{address}");
-    let note = ServiceNote::write(&reachable(address), folder)?;
+    let note = match ServiceNote::write(&reachable(address), folder) {
+        Ok(note) => Some(note),
+        // Commands on the folder then read it themselves.
+        Err(_) if store.read_only_cause().is_some() => None,
+        Err(failure) => return Err(failure),
+    };
     let app = App::new(store.clone(), settings, data::entropy());
     announce(&url);
     tracing::info!(%url, data = %folder.display(), events = store.size(), "listening");

@@ -1,7 +1,7 @@
 //! Probes, without an API key.
 
 use axum::extract::State;
-use recibo_api::Code;
+use recibo_api::{Code, Problem};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -12,7 +12,7 @@ use crate::problems::problems;
 use crate::query::NoQuery;
 
 problems!(LiveProblems: ; InvalidQuery);
-problems!(ReadyProblems: ; InvalidQuery, LedgerStopped);
+problems!(ReadyProblems: ; InvalidQuery, LedgerStopped, ReadOnly);
 
 /// Answer of a probe that has nothing to complain about.
 #[derive(Serialize, ToSchema)]
@@ -46,7 +46,9 @@ pub(crate) async fn live(_: NoQuery) -> Answer {
     responses((status = 200, description = "They are", body = Readiness), ReadyProblems)
 )]
 pub(crate) async fn ready(State(app): State<App>, _: NoQuery) -> Answer {
-    if app.store().is_serving() {
+    if let Some(cause) = app.store().read_only_cause() {
+        Err(Problem::read_only(cause).into())
+    } else if app.store().is_serving() {
         Ok(answer::ok(&Readiness { status: "ok", clock_ahead: app.store().clock_is_ahead() }))
     } else {
         Err(Failure::new(Code::LedgerStopped, "the ledger takes no writes"))

@@ -7,6 +7,7 @@ mod limits;
 mod logs;
 mod openapi;
 mod problems;
+mod read_only;
 mod roles;
 mod serving;
 mod waiting;

@@ -10,9 +10,10 @@ use serde_json::{Value, json};
 
 use crate::harness::{Reply, Service, claim_body, ok_body, one_shot_body};
 
-/// Codes that need a broken disk, or thousands of scopes; see the tests below.
+/// Codes that need a broken disk, or thousands of scopes, see the tests below and `limits`, or a
+/// disk that is only read, see `read_only`.
 const BY_FAULT: &[Code] =
-    &[Code::Overloaded, Code::Internal, Code::LedgerStopped, Code::ScopeLimit];
+    &[Code::Overloaded, Code::Internal, Code::LedgerStopped, Code::ReadOnly, Code::ScopeLimit];
 
 const KEY: &str = "AKIAIOSFODNN7EXAMPLE";
 

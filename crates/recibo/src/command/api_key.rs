@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{Done, now};
 use crate::cli::Common;
 use crate::failure::Failure;
-use crate::ledger::{IfMissing, Ledger, Request, find};
+use crate::ledger::{Ledger, Purpose, Request, find};
 use crate::{duration, paint};
 
 /// Arguments of `api-key`.
@@ -79,11 +79,12 @@ impl Args {
 
 /// Manages API keys.
 pub async fn run(args: Args) -> Result<Done, Failure> {
-    let if_missing = match args.action {
-        Action::Create { .. } => IfMissing::Create,
-        Action::List { .. } | Action::Revoke { .. } => IfMissing::Fail,
+    let purpose = match args.action {
+        Action::Create { .. } => Purpose::Create,
+        Action::List { .. } => Purpose::Read,
+        Action::Revoke { .. } => Purpose::Change,
     };
-    let ledger = find(&args.common().target, if_missing).await?;
+    let ledger = find(&args.common().target, purpose).await?;
     let result = act(&ledger, &args).await;
     ledger.close().await;
     result

@@ -6,7 +6,7 @@ use recibo_core::status::CallState;
 use super::Done;
 use crate::cli::Common;
 use crate::failure::Failure;
-use crate::ledger::{IfMissing, Ledger, Request, find};
+use crate::ledger::{Ledger, Purpose, Request, find};
 use crate::timeline::list;
 
 /// Arguments of `calls`.
@@ -34,7 +34,7 @@ fn state(text: &str) -> Result<CallState, String> {
 
 /// Lists a page of calls.
 pub async fn run(args: Args) -> Result<Done, Failure> {
-    let ledger = find(&args.common.target, IfMissing::Fail).await?;
+    let ledger = find(&args.common.target, Purpose::Read).await?;
     let result = show(&ledger, &args).await;
     ledger.close().await;
     result

@@ -7,7 +7,7 @@ use super::{Done, decision, now};
 use crate::cli::Common;
 use crate::explain;
 use crate::failure::Failure;
-use crate::ledger::{IfMissing, Ledger, Request, find};
+use crate::ledger::{Ledger, Purpose, Request, find};
 
 /// Arguments of `explain`.
 #[derive(clap::Args)]
@@ -22,7 +22,7 @@ pub struct Args {
 
 /// Explains a call; with `--json`, the decision with the record that decides.
 pub async fn run(args: Args) -> Result<Done, Failure> {
-    let ledger = find(&args.common.target, IfMissing::Fail).await?;
+    let ledger = find(&args.common.target, Purpose::Read).await?;
     let result = show(&ledger, &args).await;
     ledger.close().await;
     result

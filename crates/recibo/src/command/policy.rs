@@ -8,7 +8,7 @@ use recibo_api::policy::PolicyBody;
 use super::Done;
 use crate::cli::Common;
 use crate::failure::Failure;
-use crate::ledger::{Answer, IfMissing, Ledger, Request, find};
+use crate::ledger::{Answer, Ledger, Purpose, Request, find};
 use crate::{duration, paint};
 
 /// Arguments of `policy`.
@@ -45,11 +45,11 @@ impl Args {
 
 /// Shows or replaces the policy.
 pub async fn run(args: Args) -> Result<Done, Failure> {
-    let (body, if_missing) = match &args.action {
-        Action::Show { .. } => (None, IfMissing::Fail),
-        Action::Set { file, .. } => (Some(read(file)?), IfMissing::Create),
+    let (body, purpose) = match &args.action {
+        Action::Show { .. } => (None, Purpose::Read),
+        Action::Set { file, .. } => (Some(read(file)?), Purpose::Create),
     };
-    let ledger = find(&args.common().target, if_missing).await?;
+    let ledger = find(&args.common().target, purpose).await?;
     let result = ask(&ledger, body).await;
     ledger.close().await;
     let answer = result?;

@@ -11,7 +11,7 @@ use super::Done;
 use crate::cli::Common;
 use crate::exec::exit;
 use crate::failure::Failure;
-use crate::ledger::{IfMissing, Request, find};
+use crate::ledger::{Purpose, Request, find};
 use crate::{duration, paint};
 
 /// Arguments of `receipt`.
@@ -63,7 +63,7 @@ pub async fn run(args: Args) -> Result<Done, Failure> {
     let Action::Verify(args) = args.action;
     // Read first: a mistyped file name needs no ledger.
     let body = body(&args)?;
-    let ledger = find(&args.common.target, IfMissing::Fail).await?;
+    let ledger = find(&args.common.target, Purpose::Read).await?;
     let result = ledger.call(Request::verify(body)).await;
     ledger.close().await;
     let answer = result?;

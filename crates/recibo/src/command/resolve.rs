@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{Done, now};
 use crate::cli::Common;
 use crate::failure::Failure;
-use crate::ledger::{IfMissing, Ledger, Request, find};
+use crate::ledger::{Ledger, Purpose, Request, find};
 use crate::timeline::{self, Shown, Verdict};
 
 /// Arguments of `resolve`.
@@ -39,7 +39,7 @@ fn resolved_as(text: &str) -> Result<ResolvedAs, String> {
 
 /// Resolves a call.
 pub async fn run(args: Args) -> Result<Done, Failure> {
-    let ledger = find(&args.common.target, IfMissing::Fail).await?;
+    let ledger = find(&args.common.target, Purpose::Change).await?;
     let result = resolve(&ledger, &args).await;
     ledger.close().await;
     result

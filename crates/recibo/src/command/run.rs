@@ -5,7 +5,7 @@ use recibo_api::answer::{Page, RunSummary};
 use super::{Done, now, verdict};
 use crate::cli::Common;
 use crate::failure::Failure;
-use crate::ledger::{IfMissing, Ledger, Request, find};
+use crate::ledger::{Ledger, Purpose, Request, find};
 use crate::timeline::{self, Shown};
 
 /// Arguments of `run`.
@@ -19,7 +19,7 @@ pub struct Args {
 
 /// Shows a run. With `--json`, its summary.
 pub async fn run(args: Args) -> Result<Done, Failure> {
-    let ledger = find(&args.common.target, IfMissing::Fail).await?;
+    let ledger = find(&args.common.target, Purpose::Read).await?;
     let result = show(&ledger, &args).await;
     ledger.close().await;
     result

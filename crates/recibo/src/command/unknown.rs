@@ -6,7 +6,7 @@ use recibo_api::answer::{DecisionAnswer, Page};
 use super::{Done, decision, now};
 use crate::cli::Common;
 use crate::failure::Failure;
-use crate::ledger::{IfMissing, Ledger, Request, find};
+use crate::ledger::{Ledger, Purpose, Request, find};
 use crate::timeline::list;
 
 /// Arguments of `unknown`.
@@ -18,7 +18,7 @@ pub struct Args {
 
 /// Lists all unknown calls; with `--json`, the first page of up to 500.
 pub async fn run(args: Args) -> Result<Done, Failure> {
-    let ledger = find(&args.common.target, IfMissing::Fail).await?;
+    let ledger = find(&args.common.target, Purpose::Read).await?;
     let result = show(&ledger, args.common.json).await;
     ledger.close().await;
     result

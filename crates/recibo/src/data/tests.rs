@@ -27,8 +27,18 @@ fn a_new_folder_and_its_admin_key_are_for_their_owner_alone() {
 #[test]
 fn a_key_file_left_by_a_crash_before_the_store_knew_it_is_made_known() {
     let temp = tempfile::tempdir().unwrap();
+    try_open(temp.path(), Knobs::default()).unwrap().close();
+    let file = temp.path().join(ADMIN_KEY_FILE);
+    // An older build died after it had made the file and before it had written it.
+    fs::write(&file, "").unwrap();
+    open(temp.path(), Knobs::default()).unwrap().close();
+    assert!(read_admin_key(temp.path()).is_ok());
+
+    let temp = tempfile::tempdir().unwrap();
+    try_open(temp.path(), Knobs::default()).unwrap().close();
     let key = new_admin_key();
-    write_new(&temp.path().join(ADMIN_KEY_FILE), format!("{}\n", *key).as_bytes()).unwrap();
+    let file = temp.path().join(ADMIN_KEY_FILE);
+    write_private(&file, format!("{}\n", *key).as_bytes()).unwrap();
     let store = open(temp.path(), Knobs::default()).unwrap();
     assert_eq!(store.authenticate(&key).unwrap().role, "admin");
 }

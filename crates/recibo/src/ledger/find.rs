@@ -6,7 +6,7 @@ use std::path::Path;
 use recibo_api::client::{Service, is_alive};
 use recibo_api::{Action, Code, Problem, Role};
 use recibo_core::id::Namespace;
-use recibo_store::Store;
+use recibo_store::{ReadOnlyCause, Store};
 use zeroize::Zeroizing;
 
 use super::embedded::Embedded;
@@ -15,13 +15,16 @@ use crate::cli::Target;
 use crate::data::{self, Knobs};
 use crate::failure::Failure;
 
-/// What to do where there is no ledger yet.
+/// What a command needs of a ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IfMissing {
-    /// Make one: the command writes.
+pub enum Purpose {
+    /// To read it. Nothing in its folder is changed, and it need not be writable.
+    Read,
+    /// To write into one that is there: an empty ledger in a folder mistyped would look like a
+    /// lost one.
+    Change,
+    /// To write; where there is no ledger yet, one is made.
     Create,
-    /// Fail: an empty ledger in a folder mistyped would look like a lost one.
-    Fail,
 }
 
 /// Where a ledger is.
@@ -33,8 +36,8 @@ enum Place {
 }
 
 /// Finds the ledger that the command line names.
-pub async fn find(target: &Target, if_missing: IfMissing) -> Result<Ledger, Failure> {
-    Ok(Ledger(match place(target, if_missing).await? {
+pub async fn find(target: &Target, purpose: Purpose) -> Result<Ledger, Failure> {
+    Ok(Ledger(match place(target, purpose).await? {
         Place::Service(service) => Transport::Service(service),
         Place::Here { store, api_key } => Transport::Embedded(Embedded::new(store, api_key)),
     }))
@@ -44,21 +47,21 @@ pub async fn find(target: &Target, if_missing: IfMissing) -> Result<Ledger, Fail
 /// outcomes get no answer it is looked for again, since a service may come back elsewhere.
 pub async fn find_for_adapter(
     target: &Target,
-    if_missing: IfMissing,
+    purpose: Purpose,
 ) -> Result<recibo_adapter::Ledger, Failure> {
-    let ledger = adapter_ledger(target, if_missing).await?;
+    let ledger = adapter_ledger(target, purpose).await?;
     let target = target.clone();
     Ok(ledger.with_finder(move || {
         let target = target.clone();
-        Box::pin(async move { adapter_ledger(&target, IfMissing::Fail).await.ok() })
+        Box::pin(async move { adapter_ledger(&target, Purpose::Change).await.ok() })
     }))
 }
 
 async fn adapter_ledger(
     target: &Target,
-    if_missing: IfMissing,
+    purpose: Purpose,
 ) -> Result<recibo_adapter::Ledger, Failure> {
-    match place(target, if_missing).await? {
+    match place(target, purpose).await? {
         Place::Service(service) => Ok(recibo_adapter::Ledger::http(service)),
         Place::Here { store, api_key } => match namespace(&store, &api_key) {
             Ok(namespace) => Ok(recibo_adapter::Ledger::embedded(store, namespace)),
@@ -79,7 +82,7 @@ fn namespace(store: &Store, api_key: &str) -> Result<Namespace, Problem> {
     Ok(info.namespace.clone())
 }
 
-async fn place(target: &Target, if_missing: IfMissing) -> Result<Place, Failure> {
+async fn place(target: &Target, purpose: Purpose) -> Result<Place, Failure> {
     let given_key = target.api_key_file.as_deref().map(data::read_api_key).transpose()?;
     if let Some(url) = &target.url {
         let Some(api_key) = given_key else {
@@ -95,16 +98,7 @@ async fn place(target: &Target, if_missing: IfMissing) -> Result<Place, Failure>
         };
         return Ok(Place::Service(Service::nearby(&url, &api_key)?));
     }
-    if if_missing == IfMissing::Fail && !data::has_ledger(folder) {
-        return Err(Failure::advised(
-            format!("there is no ledger in {}", folder.display()),
-            format!(
-                "name its folder with --data, or start one: recibo serve --data {}",
-                folder.display()
-            ),
-        ));
-    }
-    open_here(folder, given_key).await
+    open_here(folder, given_key, purpose).await
 }
 
 /// The address of the service on a folder, if one runs. A file without a service is what a
@@ -114,9 +108,18 @@ async fn running_service(folder: &Path) -> Option<String> {
     (note.is_running() && is_alive(&note.url).await).then_some(note.url)
 }
 
-async fn open_here(folder: &Path, given_key: Option<Zeroizing<String>>) -> Result<Place, Failure> {
+async fn open_here(
+    folder: &Path,
+    given_key: Option<Zeroizing<String>>,
+    purpose: Purpose,
+) -> Result<Place, Failure> {
     let path = folder.to_owned();
-    let opened = tokio::task::spawn_blocking(move || data::open(&path, Knobs::default())).await;
+    let opened = tokio::task::spawn_blocking(move || match purpose {
+        Purpose::Read => data::open_read_only(&path, Knobs::default(), ReadOnlyCause::Asked),
+        Purpose::Change => data::open_existing(&path, Knobs::default()),
+        Purpose::Create => data::open(&path, Knobs::default()),
+    });
+    let opened = opened.await;
     let store = opened.map_err(|error| Failure::said(error.to_string()))??;
     let api_key = match given_key {
         Some(api_key) => api_key,

@@ -13,7 +13,7 @@ use tokio::sync::Mutex;
 use super::{refusal, tell};
 use crate::cli::Target;
 use crate::failure::Failure;
-use crate::ledger::{IfMissing, find_for_adapter};
+use crate::ledger::{Purpose, find_for_adapter};
 
 /// The way to the ledger.
 pub struct Desk {
@@ -137,7 +137,7 @@ impl Desk {
         if let Some(scope) = &*scope {
             return Ok(scope.clone());
         }
-        let ledger = find_for_adapter(&self.target, IfMissing::Create).await?;
+        let ledger = find_for_adapter(&self.target, Purpose::Create).await?;
         let spec = ScopeSpec { label: Some("mcp".into()), ttl: None };
         Ok(scope.insert(ledger.scope(spec)).clone())
     }
