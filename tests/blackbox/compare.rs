@@ -50,12 +50,8 @@ pub fn call(diff: &mut Diff, ledger: &Ledger, call: &Call, got: &Value) {
     eq("idempotency_key", json!(idempotency_key("default", &call.key.run, &call.key.id)));
     eq("operation_key", json!(call.operation_key));
     eq("input_hash", json!(call.input_hash));
-    if ledger.features.answer_terms {
-        terms(diff, ledger, Some(call), &call.terms, &got["terms"]);
-    }
-    if ledger.features.shows_words {
-        resolutions(diff, call, &got["resolutions"]);
-    }
+    terms(diff, ledger, Some(call), &call.terms, &got["terms"]);
+    resolutions(diff, call, &got["resolutions"]);
     let Some(records) = got["attempts"].as_array() else {
         return diff.holds("attempts", false, &got["attempts"]);
     };
@@ -134,9 +130,7 @@ pub fn record(diff: &mut Diff, ledger: &Ledger, call: &Call, attempt: &Attempt, 
         eq("error_class", json!(class));
     }
     outcomes(diff, attempt, got);
-    if ledger.features.shows_words {
-        checks(diff, attempt, &got["checks"]);
-    }
+    checks(diff, attempt, &got["checks"]);
 }
 
 fn outcomes(diff: &mut Diff, attempt: &Attempt, got: &Value) {
@@ -231,10 +225,8 @@ pub fn advice(
     let attempt = fold.attempt(number).expect("it is one of them");
     diff.eq("started_at", text(attempt.started_at), &got["started_at"]);
     record(diff, ledger, call, attempt, &got["record"]);
-    if ledger.features.answer_terms {
-        diff.eq("effect", call.terms.effect.word(), &got["effect"]);
-        terms(diff, ledger, Some(call), &call.terms, &got["terms"]);
-    }
+    diff.eq("effect", call.terms.effect.word(), &got["effect"]);
+    terms(diff, ledger, Some(call), &call.terms, &got["terms"]);
 }
 
 /// Holds a grant against the model.
@@ -263,10 +255,8 @@ pub fn grant(
         Some(token) => diff.eq("lease.token", token.as_str(), &lease["token"]),
         None => diff.holds("lease.token", lease["token"].is_string(), &lease["token"]),
     }
-    if ledger.features.answer_terms {
-        diff.eq("effect", want.terms.effect.word(), &got["effect"]);
-        terms(diff, ledger, ledger.call(&ask.key), &want.terms, &got["terms"]);
-    }
+    diff.eq("effect", want.terms.effect.word(), &got["effect"]);
+    terms(diff, ledger, ledger.call(&ask.key), &want.terms, &got["terms"]);
 }
 
 /// Holds the twin that an answer names against the model.
@@ -274,9 +264,7 @@ pub fn twin(diff: &mut Diff, ledger: &Ledger, want: Option<usize>, got: &Value) 
     let Some(index) = want else { return diff.eq("twin", Value::Null, got) };
     let call = &ledger.calls[index];
     let decision = ledger.decide_known(call);
-    if ledger.features.twin_rank {
-        diff.eq("twin.run_id", call.key.run.as_str(), &got["run_id"]);
-    }
+    diff.eq("twin.run_id", call.key.run.as_str(), &got["run_id"]);
     diff.eq("twin.tool_call_id", call.key.id.as_str(), &got["tool_call_id"]);
     diff.eq("twin.state", decision.state.word(), &got["state"]);
     let is_deciding = got["attempt"].as_u64().is_some_and(|number| {

@@ -11,12 +11,10 @@
 //!   blackbox` any other number. Without it a short form runs.
 //! - A failure names its seed and prints the history, made shorter, as a script. Play the seed
 //!   again with `RECIBO_MODEL_SEED=17`, the script with `RECIBO_MODEL_SCRIPT=FILE`.
-//! - `features.rs` says which parts of the contract the binary has; the model knows all of it.
 
 mod clock;
 mod compare;
 mod drive;
-mod features;
 mod model;
 mod script;
 mod steps;
@@ -25,7 +23,6 @@ mod world;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use features::Features;
 use script::{Failure, Passed, Script};
 
 /// Steps of one history, without the reads between them.
@@ -41,13 +38,12 @@ fn number(variable: &str) -> Option<u64> {
 
 #[test]
 fn the_service_answers_as_the_contract_says() {
-    let features = Features::BUILT;
     if let Some(file) = std::env::var_os("RECIBO_MODEL_SCRIPT") {
         let text = std::fs::read_to_string(file).expect("a script");
-        return report(Script::parse(&text).play(features).map(|_| ()));
+        return report(Script::parse(&text).play().map(|_| ()));
     }
     if let Some(seed) = number("RECIBO_MODEL_SEED") {
-        return report(Script::generate(seed, STEPS).play_and_shrink(features).map(|_| ()));
+        return report(Script::generate(seed, STEPS).play_and_shrink().map(|_| ()));
     }
     let wanted = number("RECIBO_MODEL_CHECKS").unwrap_or(CHECKS_SHORT);
     let next = AtomicU64::new(0);
@@ -58,7 +54,7 @@ fn the_service_answers_as_the_contract_says() {
     let play = || {
         while !is_done() {
             let script = Script::generate(next.fetch_add(1, Ordering::SeqCst), STEPS);
-            match script.play_and_shrink(features) {
+            match script.play_and_shrink() {
                 Ok(one) => passed.lock().expect("whole").add(one),
                 Err(found) => *failure.lock().expect("whole") = Some(found),
             }

@@ -3,7 +3,6 @@
 use std::fmt;
 
 use super::drive::{Drive, Tally};
-use super::features::Features;
 use super::steps::{Step, generate};
 
 /// How often a failing history is played again to make it shorter.
@@ -64,11 +63,11 @@ impl Script {
     }
 
     /// Plays it on a service of its own.
-    pub fn play(&self, features: Features) -> Result<Passed, Failure> {
+    pub fn play(&self) -> Result<Passed, Failure> {
         let failed = |at, difference| Failure { script: self.clone(), at, difference };
         let folder = tempfile::tempdir().expect("a folder");
         let mut drive =
-            Drive::new(self.seed, folder.path(), features).map_err(|found| failed(None, found))?;
+            Drive::new(self.seed, folder.path()).map_err(|found| failed(None, found))?;
         for (at, step) in self.steps.iter().enumerate() {
             drive.step(step).map_err(|found| failed(Some(at), found))?;
         }
@@ -76,8 +75,8 @@ impl Script {
     }
 
     /// The same; a failure is that of a shorter history.
-    pub fn play_and_shrink(&self, features: Features) -> Result<Passed, Failure> {
-        let mut failure = match self.play(features) {
+    pub fn play_and_shrink(&self) -> Result<Passed, Failure> {
+        let mut failure = match self.play() {
             Ok(passed) => return Ok(passed),
             Err(failure) => failure,
         };
@@ -90,7 +89,7 @@ impl Script {
                 if replays > REPLAYS_MAX {
                     return Err(failure);
                 }
-                match shorter.play(features) {
+                match shorter.play() {
                     Err(found) if found.kind() == failure.kind() => failure = found,
                     _ => from += chunk,
                 }

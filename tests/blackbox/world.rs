@@ -6,7 +6,6 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
 
-use super::features::Features;
 use super::model::{CallKey, Effect, Rule, canonical, sha256};
 
 /// How many calls a history has.
@@ -47,16 +46,15 @@ pub struct World {
     pub calls: Vec<Spec>,
     /// Policies that the history switches between.
     pub policies: [Vec<Rule>; 2],
-    features: Features,
 }
 
 impl World {
     /// The world of a seed.
-    pub fn new(seed: u64, features: Features) -> Self {
+    pub fn new(seed: u64) -> Self {
         let mut rng = StdRng::seed_from_u64(seed ^ 0x5eed);
         let tools: Vec<&str> = (0..3).map(|_| pick(&mut rng, &TOOLS)).collect();
         let calls = (0..CALLS).map(|number| spec(&mut rng, number, &tools)).collect();
-        Self { calls, policies: [policy(0), policy(1)], features }
+        Self { calls, policies: [policy(0), policy(1)] }
     }
 
     /// A policy as it is sent.
@@ -70,10 +68,10 @@ impl World {
             "key_window_ms": rule.key_window_ms, "settle_ms": rule.settle_ms,
             "max_attempts": rule.max_attempts,
         });
-        if self.features.twin_by && !rule.twin_by.is_empty() {
+        if !rule.twin_by.is_empty() {
             sent["twin_by"] = json!(rule.twin_by);
         }
-        if self.features.twin_by && rule.across_runs {
+        if rule.across_runs {
             sent["twin_scope"] = json!("namespace");
         }
         sent
@@ -83,7 +81,7 @@ impl World {
     pub fn twin_hash(&self, spec: &Spec) -> String {
         let rule = self.policies[0].iter().find(|rule| covers(rule, spec.tool));
         let by = rule.map_or(&[] as &[&str], |rule| rule.twin_by);
-        if !self.features.twin_by || by.is_empty() || spec.sent == Sent::Hash {
+        if by.is_empty() || spec.sent == Sent::Hash {
             return spec.input_hash();
         }
         let members = spec.input().into_iter().filter(|(name, _)| by.contains(name));

@@ -26,7 +26,6 @@ impl Drive {
 
     /// The claim of a step, as the model and as the service get it.
     fn claim_ask(&self, step: &ClaimStep) -> (ClaimAsk, Value) {
-        let features = self.ledger.features;
         let mut spec = self.spec(step.call);
         if step.other_tool {
             spec.tool = "free/other";
@@ -39,7 +38,7 @@ impl Drive {
         }
         let known = self.ledger.call(&spec.key);
         let usual = (!spec.has_rule()).then(|| known.map_or(spec.effect, |c| c.terms.effect));
-        let brings = features.claim_terms && !spec.has_rule();
+        let brings = !spec.has_rule();
         let ask = ClaimAsk {
             key: spec.key.clone(),
             tool: spec.tool.to_owned(),
@@ -73,11 +72,9 @@ impl Drive {
         add("operation_key", json!(ask.operation_key));
         add("key_window_ms", json!(ask.terms.0));
         add("settle_ms", json!(ask.terms.1));
-        if features.twins {
-            add("twins", if step.stop { json!("stop") } else { Value::Null });
-            add("twin_window_ms", json!(step.window_ms));
-            add("knows", json!(ask.twins.knows));
-        }
+        add("twins", if step.stop { json!("stop") } else { Value::Null });
+        add("twin_window_ms", json!(step.window_ms));
+        add("knows", json!(ask.twins.knows));
         (ask, body)
     }
 
@@ -88,7 +85,7 @@ impl Drive {
             return;
         }
         body["input_hash"] = json!(spec.input_hash());
-        if spec.sent == Sent::Hashes && self.ledger.features.twin_by {
+        if spec.sent == Sent::Hashes {
             body["twin_hash"] = json!(self.world.twin_hash(spec));
         }
     }
@@ -157,9 +154,7 @@ impl Drive {
             if call.input_hash != ask.input_hash {
                 differs.push("input_hash");
             }
-            if self.ledger.features.differs {
-                diff.eq("differs", differs, &got["differs"]);
-            }
+            diff.eq("differs", differs, &got["differs"]);
         }
         if code == "operation_key_taken" {
             let key = ask.operation_key.as_deref();

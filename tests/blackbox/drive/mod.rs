@@ -15,7 +15,6 @@ use serde_json::{Value, json};
 
 use super::clock::{START_MS, TestClock};
 use super::compare::Diff;
-use super::features::Features;
 use super::model::{CallKey, Fold, Ledger, Scope, ShotAsk};
 use super::steps::{AttemptRef, ScopeRef, Step, TokenRef};
 use super::world::{CALLS, Spec, World};
@@ -46,15 +45,15 @@ pub struct Drive {
 
 impl Drive {
     /// Starts a service on an empty folder.
-    pub fn new(seed: u64, folder: &Path, features: Features) -> Result<Self, String> {
+    pub fn new(seed: u64, folder: &Path) -> Result<Self, String> {
         let clock = TestClock::new(folder);
         let data = folder.join("data");
         let server = Server::start_by_clock(&data, clock.file())?;
-        let mut ledger = Ledger::new(features);
+        let mut ledger = Ledger::new();
         ledger.now = START_MS;
         ledger.last_write = START_MS;
         let mut drive = Self {
-            world: World::new(seed, features),
+            world: World::new(seed),
             ledger,
             boot_ms_at_write: clock.boot_ms,
             clock,

@@ -35,7 +35,7 @@ impl Drive {
                 self.ledger.reported(&key, number, late, taken);
                 self.wrote();
                 self.hold_recorded(&mut diff, &key, number, false, &reply);
-                if self.ledger.features.no_token_reason && !is_evidence {
+                if !is_evidence {
                     let reason = is_lost.then_some("scope_gone");
                     diff.eq("no_token_reason", json!(reason), &reply.json["no_token_reason"]);
                 }
@@ -52,7 +52,7 @@ impl Drive {
             duration_ms: self.ledger.now % 977,
             output_hash: is_ok.then(|| sha256(output(other))),
             error_class: (!is_ok).then(|| error_class(other).to_owned()),
-            answered: self.ledger.features.answered && answered == Some(true),
+            answered: answered == Some(true),
             token: None,
             signer: None,
         }
@@ -68,7 +68,7 @@ impl Drive {
         } else {
             body["output"] = json!(output(other));
         }
-        if let (true, Some(answered)) = (self.ledger.features.answered, answered) {
+        if let Some(answered) = answered {
             body["answered"] = json!(answered);
         }
     }

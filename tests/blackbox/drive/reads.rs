@@ -237,7 +237,6 @@ impl Drive {
                 (400, "invalid_query"),
             ),
             6 => ("POST", attempts, claim(json!({"claim_id": "a/b"})), (400, "invalid_id")),
-            _ if !self.ledger.features.policy_invalid => return Ok(()),
             _ => ("PUT", "/v1/effects/policy", keyed, (422, "policy_invalid")),
         };
         let reply = self.ask(method, path, &body)?;

@@ -48,7 +48,6 @@ impl Drive {
         corrects: Option<CorrectsRef>,
     ) -> Played {
         let key = self.acted_on(call);
-        let corrects = corrects.filter(|_| self.ledger.features.corrects);
         let corrects = corrects.and_then(|which| self.corrected(&key, which));
         let refusals = self.ledger.judge_resolution(&key, corrects);
         let reason = format!("said at {}", self.ledger.now);
@@ -137,9 +136,6 @@ impl Drive {
         token: TokenRef,
         lease_ms: u64,
     ) -> Played {
-        if !self.ledger.features.renewal {
-            return Ok(());
-        }
         let key = self.acted_on(call);
         let number = self.number(&key, attempt);
         let token = self.lease_token(&key, number, token);

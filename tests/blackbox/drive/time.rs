@@ -52,11 +52,6 @@ impl Drive {
         for scope in &mut self.ledger.scopes {
             scope.is_gone = true;
         }
-        // What went on while boots were not told apart.
-        let boot = match boot {
-            Boot::Same if !self.ledger.features.restarted => Boot::Ahead(0),
-            boot => boot,
-        };
         let (last, end) = (self.ledger.last_write, self.ledger.now);
         self.set_clock(down_ms, boot);
         let server = Server::start_by_clock(&self.data, self.clock.file());

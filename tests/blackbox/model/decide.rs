@@ -102,10 +102,11 @@ impl Ledger {
         Retry::Exactly(lease.end - self.now)
     }
 
-    /// How long until the outside service's answer is final.
+    /// How long until the outside service's answer is final. Which attempt that is about is not
+    /// said where there are several.
     fn until_settled(&self, call: &Call, fold: &Fold) -> Retry {
         let settle_ms = call.terms.settle_ms.unwrap_or(0);
-        let newest = if self.features.retry_of_unsettled { 0 } else { fold.attempts.len() as u32 };
+        let newest = fold.attempts.len() as u32;
         let counts =
             |attempt: &&Attempt| attempt.is_unsettled(self.now) || attempt.number == newest;
         let unsettled = fold.attempts.iter().filter(counts);

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use super::call::{Call, Event, Outcome};
 use super::words::{Answer, Effect, Resolved, State, Status};
-use crate::blackbox::features::Features;
 
 /// One attempt.
 #[derive(Clone, Debug)]
@@ -98,6 +97,10 @@ impl Attempt {
         reported.or(self.lease.as_ref().map(|lease| lease.end))
     }
 
+    fn is_evidently_ok(&self) -> bool {
+        self.definite().is_some_and(|(_, _, outcome)| outcome.status == Status::Ok)
+    }
+
     fn settled_as(&self) -> Option<Status> {
         self.settled.and_then(|settled| settled.status)
     }
@@ -120,13 +123,11 @@ pub struct Fold {
     /// Ledger time of the last event of the call that is not the end of a lease.
     pub last_event_at: u64,
     counted_ok: BTreeSet<u32>,
-    first_ok: Option<u32>,
-    features: Features,
 }
 
 impl Fold {
     /// Folds a call.
-    pub fn of(call: &Call, features: &Features) -> Self {
+    pub fn of(call: &Call) -> Self {
         let mut fold = Self {
             effect: call.terms.effect,
             attempts: Vec::new(),
@@ -137,8 +138,6 @@ impl Fold {
             became_ok: None,
             last_event_at: call.recorded_at,
             counted_ok: BTreeSet::new(),
-            first_ok: None,
-            features: *features,
         };
         for event in &call.events {
             fold.apply(event);
@@ -301,12 +300,7 @@ impl Fold {
         self.counted_ok.insert(number);
         // Whether this attempt itself is counted does not matter: "`ok` evidence of the only
         // such attempt confirms it".
-        let is_second = if self.features.two_ok {
-            self.counted_ok.len() >= 2
-        } else {
-            self.state_is_ok_for_good() && self.first_ok.is_some_and(|first| first != number)
-        };
-        self.conflict |= self.effect.is_once() && is_second;
+        self.conflict |= self.effect.is_once() && self.counted_ok.len() >= 2;
         let word = self.resolved.map(|(state, _)| state);
         if self.fixed == Some(State::Terminal)
             || (self.fixed.is_none() && word == Some(Resolved::Terminal))
@@ -318,11 +312,6 @@ impl Fold {
             self.became_ok = Some((at, by));
         }
         self.fixed = Some(State::Ok);
-        self.first_ok.get_or_insert(number);
-    }
-
-    fn state_is_ok_for_good(&self) -> bool {
-        self.fixed == Some(State::Ok) || matches!(self.resolved, Some((Resolved::Ok, _)))
     }
 
     fn checked(&mut self, number: u32, at: u64, status: Status) {
@@ -344,11 +333,14 @@ impl Fold {
                 }
             }
         }
-        // Without `corrects` there was no way back from an operator's `ok` or `terminal`.
-        let sticks = !self.features.corrects
-            && matches!(self.resolved, Some((Resolved::Ok | Resolved::Terminal, _)));
-        if self.fixed.is_none() && !sticks {
+        if self.fixed.is_none() {
             self.resolved = Some((state, seq));
+            // Evidence "beats `retryable`, `unknown` and `abandoned`": what came against a word
+            // decides once that word is replaced.
+            let is_evident = self.attempts.iter().any(Attempt::is_evidently_ok);
+            if is_evident && state != Resolved::Terminal {
+                self.fixed = Some(State::Ok);
+            }
         }
         let status = state.settles_as();
         for attempt in &mut self.attempts {
@@ -356,7 +348,6 @@ impl Fold {
                 attempt.settled = Some(Settled { by: "resolution", status, seq: Some(seq) });
                 if status == Some(Status::Ok) {
                     self.counted_ok.insert(attempt.number);
-                    self.first_ok.get_or_insert(attempt.number);
                 }
             }
         }

@@ -66,9 +66,6 @@ impl Ledger {
 
     /// Every read of a call shows its leases: those that are over now stay over.
     pub fn read(&mut self, index: usize) {
-        if !self.features.restarted {
-            return;
-        }
         let fold = self.fold(&self.calls[index]);
         for attempt in fold.attempts {
             let Some(lease) = &attempt.lease else { continue };

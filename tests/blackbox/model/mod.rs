@@ -23,8 +23,6 @@ pub use settle::CheckVerdict;
 pub use twin::TwinAsk;
 pub use words::{Answer, Effect, Resolved, State, Status};
 
-use crate::blackbox::features::Features;
-
 /// Default of `twin_window_ms`.
 pub const TWIN_WINDOW_MS: u64 = 3_600_000;
 
@@ -65,7 +63,6 @@ pub struct Scope {
 
 /// All that the model knows of the ledger.
 pub struct Ledger {
-    pub features: Features,
     /// Ledger time.
     pub now: u64,
     /// Ledger time of the newest event that is known to be durable.
@@ -80,9 +77,8 @@ pub struct Ledger {
 
 impl Ledger {
     /// An empty one.
-    pub fn new(features: Features) -> Self {
+    pub fn new() -> Self {
         Self {
-            features,
             now: 0,
             last_write: 0,
             calls: Vec::new(),
@@ -104,7 +100,7 @@ impl Ledger {
 
     /// A known call, folded.
     pub fn fold(&self, call: &Call) -> Fold {
-        Fold::of(call, &self.features)
+        Fold::of(call)
     }
 
     /// Appends an event to a known call, now.

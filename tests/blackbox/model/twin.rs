@@ -30,7 +30,7 @@ pub struct Hold {
 impl Ledger {
     /// The twins of a call, oldest first, as places in the ledger's list.
     fn twins(&self, key: &CallKey, tool: &str, twin_hash: &str) -> Vec<usize> {
-        let across = self.features.twin_by && self.rule(tool).is_some_and(|rule| rule.across_runs);
+        let across = self.rule(tool).is_some_and(|rule| rule.across_runs);
         let is_twin = |call: &Call| {
             call.key != *key
                 && (across || call.key.run == key.run)
@@ -54,16 +54,12 @@ impl Ledger {
         };
         let twins = self.twins(key, tool, twin_hash);
         let ranked = twins.into_iter().filter_map(|index| Some((rank(index)?, index)));
-        if self.features.twin_rank {
-            ranked.max().map(|(_, index)| index)
-        } else {
-            ranked.map(|(_, index)| index).max()
-        }
+        ranked.max().map(|(_, index)| index)
     }
 
     /// Whether a claim that would be granted is held back, and by which twin.
     pub fn held_by_twins(&self, ask: &ClaimAsk, terms: &Terms) -> Option<Hold> {
-        if !self.features.twins || !ask.twins.stop || terms.effect.is_repeatable() {
+        if !ask.twins.stop || terms.effect.is_repeatable() {
             return None;
         }
         let twins = self.twins(&ask.key, &ask.tool, &ask.twin_hash);
