@@ -67,7 +67,7 @@ pub fn terms(diff: &mut Diff, ledger: &Ledger, known: Option<&Call>, want: &Term
     diff.eq("terms.settle_ms", json!(want.settle_ms), &got["settle_ms"]);
     diff.eq("terms.max_attempts", json!(want.max_attempts), &got["max_attempts"]);
     let Some(call) = known else { return };
-    let is_void = ledger.windows_void_until.is_some_and(|until| call.window_from <= until);
+    let is_void = ledger.is_void(call);
     // For a window that nobody can measure the contract names no end.
     if !is_void && (call.window_end().is_some() || want.key_window_ms.is_none()) {
         let end = &got["key_window_ends_at"];

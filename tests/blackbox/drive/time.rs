@@ -125,15 +125,9 @@ impl Drive {
         }
         let explains = |last: u64| {
             may_last.contains(&last)
-                && survivors.iter().zip(&seen).all(|(survivor, seen)| {
-                    match survivor.end_after(began, last) {
-                        None => *seen == survivor.end,
-                        Some(end) if end <= began => *seen <= began,
-                        Some(end) => *seen == end,
-                    }
-                })
+                && survivors.iter().zip(&seen).all(|(s, seen)| s.may_end(*seen, began, last))
         };
-        let Some(last) = candidates.iter().copied().find(|last| explains(*last)) else {
+        if !candidates.into_iter().any(explains) {
             let seen: Vec<Value> = seen.iter().map(|end| json!(end)).collect();
             return Err(format!(
                 "after a start at {began} no last time in {may_last:?} explains the leases:\n\
@@ -141,8 +135,7 @@ impl Drive {
             ));
         };
         for (survivor, seen) in survivors.iter().zip(seen) {
-            let is_over = survivor.end_after(began, last).is_none_or(|end| end <= began);
-            self.ledger.survived(survivor, seen, is_over);
+            self.ledger.survived(survivor, seen, seen <= began);
         }
         Ok(())
     }

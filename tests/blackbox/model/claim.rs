@@ -72,7 +72,7 @@ impl Ledger {
         if !obstacles.is_empty() {
             return obstacles;
         }
-        vec![Verdict::Granted(self.grant(ask, terms, &decision))]
+        self.grants(ask, terms, &decision)
     }
 
     /// What stands between "proceed" and a grant.
@@ -139,25 +139,25 @@ impl Ledger {
         if refusals.is_empty() { Ok(call.terms) } else { Err(refusals) }
     }
 
-    fn grant(&self, ask: &ClaimAsk, terms: Terms, decision: &Decision) -> Grant {
+    fn grants(&self, ask: &ClaimAsk, terms: Terms, decision: &Decision) -> Vec<Verdict> {
         let known = self.call(&ask.key);
         // "Where a key window is given, a keyed lease ends no later than it; after its window
         // [...] a full lease."
-        let window_end = match known {
-            Some(call) if self.is_inside_window(call) => call.window_end(),
-            Some(_) => None,
-            None if terms.effect == Effect::Keyed => terms.key_window_ms.map(|ms| self.now + ms),
-            None => None,
-        };
         let full = self.now + ask.lease_ms;
-        Grant {
+        let ends = match (known, terms.key_window_ms) {
+            (Some(call), _) => self.lease_ends(call, ask.lease_ms),
+            (None, Some(ms)) if terms.effect == Effect::Keyed => vec![full.min(self.now + ms)],
+            (None, _) => vec![full],
+        };
+        let grant = |lease_end| Grant {
             attempt: known.map_or(1, |call| self.fold(call).attempts.len() as u32 + 1),
             reason: decision.reasons[0],
             started_at: self.now,
-            lease_end: window_end.map_or(full, |end| end.min(full)),
+            lease_end,
             replayed: None,
             terms,
-        }
+        };
+        ends.into_iter().map(|end| Verdict::Granted(grant(end))).collect()
     }
 
     /// Books a new grant with the lease token that the service gave.

@@ -89,10 +89,14 @@ impl Ledger {
         }
     }
 
+    /// Whether the key window of a call counts as over since nobody can measure it.
+    pub fn is_void(&self, call: &Call) -> bool {
+        self.windows_void_until.is_some_and(|until| call.window_from <= until)
+    }
+
     /// Whether the outside service still honours the key of a keyed call.
     pub fn is_inside_window(&self, call: &Call) -> bool {
-        let is_void = self.windows_void_until.is_some_and(|until| call.window_from <= until);
-        !is_void && call.window_end().is_some_and(|end| self.now < end)
+        !self.is_void(call) && call.window_end().is_some_and(|end| self.now < end)
     }
 
     /// How long the lease of an open attempt has.

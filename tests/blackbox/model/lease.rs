@@ -1,7 +1,7 @@
 //! Leases: renewal, and *Ledger time* over starts of the service.
 
 use super::Ledger;
-use super::call::{CallKey, Event};
+use super::call::{Call, CallKey, Event};
 
 /// A lease that may have lived when the service ended.
 #[derive(Clone, Debug)]
@@ -15,29 +15,37 @@ pub struct Survivor {
     addable_ms: u64,
     /// Where its key window ends, if it was granted inside.
     window_end: Option<u64>,
+    /// Nobody can measure that window any more.
+    is_void: bool,
 }
 
 impl Survivor {
-    /// Its end after a start at `now`, if the ledger's last known time was `last`; `None`: it
-    /// was over then.
-    pub fn end_after(&self, now: u64, last: u64) -> Option<u64> {
-        let left_ms = self.end.checked_sub(last).filter(|ms| *ms > 0)?;
+    /// Whether `seen` may be its end after a start at `now`, if the ledger's last known time was
+    /// `last`.
+    pub fn may_end(&self, seen: u64, now: u64, last: u64) -> bool {
+        let Some(left_ms) = self.end.checked_sub(last).filter(|ms| *ms > 0) else {
+            // It was over then.
+            return seen == self.end;
+        };
         // Up to its old end it would have lived anyhow, and before the start nobody held it.
         let most = self.end.max(now) + self.addable_ms;
-        let end = (now + left_ms).min(most);
-        Some(self.window_end.map_or(end, |window| window.min(end)).max(self.end))
+        let free = (now + left_ms).min(most).max(self.end);
+        let inside = self.window_end.map_or(free, |window| window.min(free)).max(self.end);
+        // What becomes of a lease inside a window that counts as over is not said.
+        let ends = if self.is_void { vec![inside, free] } else { vec![inside] };
+        ends.into_iter().any(|end| seen == end || (end <= now && seen <= now))
     }
 }
 
 impl Ledger {
-    /// What becomes of a renewal: the end of the lease, or the refusal.
+    /// What becomes of a renewal: the ends that the lease may have then, or the refusal.
     pub fn judge_renewal(
         &self,
         key: &CallKey,
         number: u32,
         lease_token: &str,
         lease_ms: u64,
-    ) -> Result<u64, (u16, &'static str)> {
+    ) -> Result<Vec<u64>, (u16, &'static str)> {
         let call = self.call(key).ok_or((404, "call_not_found"))?;
         let fold = self.fold(call);
         let attempt = fold.attempt(number).ok_or((404, "attempt_not_found"))?;
@@ -47,9 +55,21 @@ impl Ledger {
             return Err((409, "lease_over"));
         }
         // "never earlier than before, never past a key window"
-        let window_end = call.window_end().filter(|_| self.is_inside_window(call));
+        let ends = self.lease_ends(call, lease_ms);
+        Ok(ends.into_iter().map(|end| end.max(lease.end)).collect())
+    }
+
+    /// Where a lease that is given now may end: "no later than" the key window, while there is
+    /// one left. Of a window that counts as over since nobody can measure it, a service may also
+    /// keep to the end that it had.
+    pub fn lease_ends(&self, call: &Call, lease_ms: u64) -> Vec<u64> {
         let full = self.now + lease_ms;
-        Ok(window_end.map_or(full, |end| end.min(full)).max(lease.end))
+        let window_end = call.window_end().filter(|end| *end > self.now);
+        match window_end.map(|end| end.min(full)) {
+            Some(inside) if self.is_void(call) => vec![full, inside],
+            Some(inside) => vec![inside],
+            None => vec![full],
+        }
     }
 
     /// Books a renewal, which is an event only where it moves the end of the lease.
@@ -93,6 +113,7 @@ impl Ledger {
                         end: lease.end,
                         addable_ms: lease.granted_ms.saturating_sub(lease.added_ms),
                         window_end: call.window_end().filter(|end| lease.granted_end <= *end),
+                        is_void: self.is_void(call),
                     });
                 }
             }
