@@ -70,6 +70,7 @@ impl Drive {
 
     /// Plays one step.
     pub fn step(&mut self, step: &Step) -> Played {
+        self.tally("steps");
         match step {
             Step::Claim(step) => self.claim(step),
             Step::Outcome(step) => self.outcome(step),
@@ -125,6 +126,11 @@ impl Drive {
         let path = if is_word { end } else { "other" };
         let key = format!("{path} {}{again} {what}", reply.status);
         *self.tally.entry(key).or_default() += 1;
+    }
+
+    /// Counts something that is no answer.
+    fn tally(&mut self, what: &str) {
+        *self.tally.entry(format!("= {what}")).or_default() += 1;
     }
 
     fn post(&mut self, path: &str, body: &Value) -> Result<Reply, String> {

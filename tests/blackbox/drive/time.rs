@@ -44,6 +44,8 @@ impl Drive {
 
     pub(super) fn restart(&mut self, kill: bool, down_ms: u64, boot: Boot) -> Played {
         let server = self.server.take().expect("it runs");
+        self.tally(if kill { "kills" } else { "orderly ends" });
+        self.tally(if boot == Boot::Same { "starts on the same boot" } else { "other boots" });
         if kill {
             server.kill();
         } else if server.stop() != Some(0) {
