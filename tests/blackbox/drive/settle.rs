@@ -112,8 +112,9 @@ impl Drive {
     }
 
     /// The seq that a resolution names as the one it corrects. Where something was recorded
-    /// since, the contract does not say whether the state still rests on that resolution alone;
-    /// no `corrects` is sent then, unless evidence has fixed the state.
+    /// since, or evidence decides only since that resolution settled the other attempts, the
+    /// contract does not say whether the state rests on that resolution alone; no `corrects` is
+    /// sent then.
     fn corrected(&self, key: &CallKey, which: CorrectsRef) -> Option<u64> {
         let call = self.ledger.call(key)?;
         let fold = self.ledger.fold(call);
@@ -124,6 +125,7 @@ impl Drive {
         match which {
             CorrectsRef::Wrong => Some(seqs.next()? + 1_000_000),
             CorrectsRef::First if seqs.clone().count() > 1 => seqs.next(),
+            _ if fold.is_fixed_by_word => None,
             _ if !fold.is_resolved_last && fold.fixed.is_none() => None,
             _ => seqs.last(),
         }

@@ -114,6 +114,8 @@ pub struct Fold {
     pub conflict: bool,
     /// `ok` or `terminal` by evidence: never changes.
     pub fixed: Option<State>,
+    /// Evidence decides only since a word settled the other attempts.
+    pub is_fixed_by_word: bool,
     /// The operator's word that is in force, and its seq.
     pub resolved: Option<(Resolved, u64)>,
     /// Whether anything was recorded after that word.
@@ -133,6 +135,7 @@ impl Fold {
             attempts: Vec::new(),
             conflict: false,
             fixed: None,
+            is_fixed_by_word: false,
             resolved: None,
             is_resolved_last: false,
             became_ok: None,
@@ -204,8 +207,10 @@ impl Fold {
                 self.happened(*at);
             }
             Event::Resolved { at, state, corrects, seq, .. } => {
+                let was_fixed = self.fixed.is_some();
                 self.word(*at, *state, *corrects, *seq);
                 self.happened(*at);
+                self.is_fixed_by_word |= !was_fixed && self.fixed.is_some();
                 self.is_resolved_last = true;
             }
             Event::Renewed { at, attempt, lease_end } => {

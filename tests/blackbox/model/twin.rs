@@ -94,11 +94,10 @@ impl Ledger {
             return false;
         }
         // Its age counts from the latest of its last event other than `lease_expired` and its
-        // lease ends: those that came to pass.
-        let ends = fold.attempts.iter().filter(|attempt| attempt.outcomes.is_empty());
-        let ends = ends.filter_map(|attempt| attempt.lease.as_ref().map(|lease| lease.end));
-        let from = ends.filter(|end| *end <= self.now).max().unwrap_or(0).max(fold.last_event_at);
-        self.now - from < window_ms
+        // lease ends, also of those leases that an outcome ended before.
+        let leases = fold.attempts.iter().filter_map(|attempt| attempt.lease.as_ref());
+        let from = leases.map(|lease| lease.end).max().unwrap_or(0).max(fold.last_event_at);
+        self.now.saturating_sub(from) < window_ms
     }
 
     /// "every unsettled attempt ended `unknown` with `answered: true`".
