@@ -129,7 +129,9 @@ impl Ledger {
 /// "the one that decides (the ok one, the open one, else the newest)".
 fn deciding(fold: &Fold, now: u64) -> Vec<u32> {
     if fold.state(now) == State::Ok {
-        let ok = fold.attempts.iter().filter(|attempt| attempt.status(now) == Status::Ok);
+        // One that a check or a word settled `ok` counts as that, also where it says otherwise.
+        let counts = |a: &&Attempt| a.status(now) == Status::Ok || fold.counts_as_ok(a.number);
+        let ok = fold.attempts.iter().filter(counts);
         let ok: Vec<u32> = ok.map(|attempt| attempt.number).collect();
         if !ok.is_empty() {
             return ok;

@@ -183,6 +183,11 @@ impl Fold {
         self.attempts.iter().find(|attempt| attempt.number == number)
     }
 
+    /// Whether an attempt has counted as `ok`.
+    pub fn counts_as_ok(&self, number: u32) -> bool {
+        self.counted_ok.contains(&number)
+    }
+
     fn get(&mut self, number: u32) -> &mut Attempt {
         &mut self.attempts[number as usize - 1]
     }
