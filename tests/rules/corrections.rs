@@ -119,6 +119,23 @@ fn a_word_that_resolves_a_conflict_replaces_the_word_before() {
     }
 }
 
+/// What the word before had settled goes with it.
+#[test]
+fn a_replaced_word_leaves_nothing_behind() {
+    const CONFLICT: &str = "claim; timeout; resolve=ok; retryable_error";
+    let cases = [
+        ("resolve=terminal; resolve=terminal!last", "terminal stop terminal_error"),
+        ("resolve=ok; resolve=retryable!last", "retryable proceed retry_allowed"),
+        ("resolve=retryable; claim; ok", "ok reuse already_ok"),
+        // Here the first attempt still counts as one that took effect.
+        ("resolve=ok; shot=ok", "ok reuse already_ok !"),
+    ];
+    for (script, expected) in cases {
+        let script = format!("{CONFLICT}; {script}");
+        assert_eq!(summary(Effect::Opaque, &script), expected, "{script}");
+    }
+}
+
 #[test]
 fn evidence_is_never_overruled() {
     let refused = Answer::Refused(Refusal::NothingToResolve);
