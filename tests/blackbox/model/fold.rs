@@ -332,16 +332,26 @@ impl Fold {
         self.get(number).settled = Some(settled);
     }
 
+    /// Opens what a word settled, or puts it under another one that says the same.
+    fn take_back(&mut self, word: u64, by: Option<u64>) {
+        for attempt in &mut self.attempts {
+            let Some(settled) = attempt.settled.filter(|s| s.seq == Some(word)) else { continue };
+            attempt.settled = by.map(|seq| Settled { seq: Some(seq), ..settled });
+            if by.is_none() && !attempt.is_evidently_ok() {
+                self.counted_ok.remove(&attempt.number);
+            }
+        }
+    }
+
     fn word(&mut self, at: u64, state: Resolved, corrects: Option<u64>, seq: u64) {
         self.conflict = false;
         let was_ok = self.state(at) == State::Ok;
-        if let Some(corrected) = corrects {
-            for attempt in &mut self.attempts {
-                if attempt.settled.is_some_and(|settled| settled.seq == Some(corrected)) {
-                    attempt.settled = None;
-                    self.counted_ok.remove(&attempt.number);
-                }
-            }
+        // One that resolves a conflict takes the place of the word that the state rests on.
+        let rests_on = self.resolved.filter(|_| self.fixed.is_none());
+        let final_word = rests_on.filter(|(w, _)| matches!(w, Resolved::Ok | Resolved::Terminal));
+        if let Some(replaced) = corrects.or(final_word.map(|(_, seq)| seq)) {
+            let is_same = corrects.is_none() && final_word.is_some_and(|(word, _)| word == state);
+            self.take_back(replaced, is_same.then_some(seq));
         }
         if self.fixed.is_none() {
             self.resolved = Some((state, seq));
