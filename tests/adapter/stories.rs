@@ -148,7 +148,7 @@ async fn a_late_answer_settles_the_call_and_is_used_again() {
         &[
             "it succeeded after",
             "It had been reported as timeout first; this came late.",
-            "The outside service calls it task-4711.",
+            "calls it task-4711.",
         ],
     );
 }
@@ -211,5 +211,5 @@ async fn a_queryable_tool_is_asked_about_before_it_is_run_again() {
     assert_eq!(world.statuses(), ["ok"]);
     let sent = tasks.0.lock().expect("no panic")[0].clone();
     assert_eq!(asked_service.lock().expect("no panic").get(&1), sent.as_ref());
-    expect_all(&world.explain(), &["the outside service says that it took effect"]);
+    expect_all(&world.explain(), &["says that it took effect"]);
 }

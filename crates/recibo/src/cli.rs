@@ -1,14 +1,22 @@
-//! The command line: which commands there are, and what all of them take.
+//! The command line: which commands there are.
 
-use std::path::PathBuf;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use clap::{Args, Parser, Subcommand};
+use crate::target::{Common, Target};
+use crate::{command, demo, examples, exec, help, mcp, serve};
 
-use crate::{command, demo, exec, mcp, serve};
+/// The version, with the commit if it is known: `0.1.0 (abc1234def 2026-12-03)`.
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("RECIBO_COMMIT"));
 
 /// An append-only receipt ledger for the tool calls of LLM agents.
 #[derive(Parser)]
-#[command(name = "recibo", version, propagate_version = true, max_term_width = 100)]
+#[command(
+    name = "recibo",
+    version = VERSION,
+    propagate_version = true,
+    max_term_width = 100,
+    disable_help_subcommand = true
+)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -46,6 +54,8 @@ pub enum Command {
     Receipt(command::receipt::Args),
     /// Create, list and revoke API keys
     ApiKey(command::api_key::Args),
+    /// Print help on a command, the words, completions and man pages
+    Help(help::Args),
     /// The tool that the demo calls
     #[command(hide = true, name = demo::tool::NAME)]
     DemoTool(demo::tool::Args),
@@ -54,53 +64,60 @@ pub enum Command {
     ExecGuard,
 }
 
+/// The grammar of the command line, with the examples.
+pub fn grammar() -> clap::Command {
+    examples::added_to(Cli::command())
+}
+
+impl Cli {
+    /// Reads the command line of this process. Ends it where there is nothing to do but to print
+    /// help, a version or what is wrong.
+    pub fn of_process() -> Self {
+        let matches = grammar().get_matches();
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    }
+}
+
 impl Command {
     /// Whether the answer is read by a program.
     pub fn is_json(&self) -> bool {
         match self {
             Self::Init(args) => args.json,
-            Self::Run(args) => args.common.json,
-            Self::Call(args) => args.common.json,
-            Self::Calls(args) => args.common.json,
-            Self::Unknown(args) => args.common.json,
-            Self::Explain(args) => args.common.json,
-            Self::Resolve(args) => args.common.json,
-            Self::Policy(args) => args.common().json,
-            Self::Receipt(args) => args.common().json,
-            Self::ApiKey(args) => args.common().json,
+            _ => self.common().is_some_and(|common| common.json),
+        }
+    }
+
+    /// Which ledger it talks to, if it talks to one that was named.
+    pub fn target(&self) -> Option<&Target> {
+        match self {
+            Self::Exec(args) => Some(&args.target),
+            Self::Mcp(args) => Some(&args.target),
+            _ => self.common().map(|common| &common.target),
+        }
+    }
+
+    fn common(&self) -> Option<&Common> {
+        Some(match self {
+            Self::Run(args) => &args.common,
+            Self::Call(args) => &args.common,
+            Self::Calls(args) => &args.common,
+            Self::Unknown(args) => &args.common,
+            Self::Explain(args) => &args.common,
+            Self::Resolve(args) => &args.common,
+            Self::Policy(args) => args.common(),
+            Self::Receipt(args) => args.common(),
+            Self::ApiKey(args) => args.common(),
             // What `exec` and `mcp` write to stdout is not theirs.
-            Self::Serve(_)
+            Self::Init(_)
+            | Self::Serve(_)
             | Self::Exec(_)
             | Self::Mcp(_)
             | Self::Demo(_)
+            | Self::Help(_)
             | Self::DemoTool(_)
-            | Self::ExecGuard => false,
-        }
+            | Self::ExecGuard => return None,
+        })
     }
-}
-
-/// Which ledger a command talks to.
-#[derive(Args, Clone, Debug)]
-pub struct Target {
-    /// The data folder: the service on it is asked; where none runs, the ledger is opened here
-    #[arg(long, value_name = "DIR", env = "RECIBO_DATA", default_value = "./recibo-data")]
-    pub data: PathBuf,
-    /// Ask the service at this address instead of one on a data folder
-    #[arg(long, value_name = "URL", requires = "api_key_file")]
-    pub url: Option<String>,
-    /// A file that holds the API key [default: DIR/admin.key]
-    #[arg(long, value_name = "FILE")]
-    pub api_key_file: Option<PathBuf>,
-}
-
-/// What every command that shows something takes.
-#[derive(Args, Clone, Debug)]
-pub struct Common {
-    #[command(flatten)]
-    pub target: Target,
-    /// Print one JSON document, as the service answered it
-    #[arg(long)]
-    pub json: bool,
 }
 
 #[cfg(test)]

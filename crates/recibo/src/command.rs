@@ -9,6 +9,7 @@ pub mod policy;
 pub mod receipt;
 pub mod resolve;
 pub mod run;
+mod source;
 pub mod unknown;
 
 use recibo_api::answer::{Call, DecisionAnswer};
@@ -17,7 +18,9 @@ use recibo_core::time::Time;
 use recibo_store::{Clock, SystemClock};
 
 use crate::failure::Failure;
+use crate::layout::{View, Width};
 use crate::ledger::{Answer, Ledger, Request};
+use crate::target::Target;
 use crate::timeline::Verdict;
 
 /// What a command leaves on stdout, and how it ended.
@@ -49,6 +52,12 @@ impl Done {
 /// This machine's clock. For ages shown to people only; nothing is decided by it.
 pub fn now() -> Time {
     Time::from_ms(SystemClock.wall_ms())
+}
+
+/// How this terminal shows a page to whoever named this ledger.
+pub fn view(target: &Target) -> View {
+    let is_key_given = target.is_key_given();
+    View { now: now(), width: Width::of_stdout(), is_key_given }
 }
 
 /// What the ledger would answer about a call now. Of a call whose state is fixed this is known

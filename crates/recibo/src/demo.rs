@@ -6,11 +6,11 @@ mod stage;
 mod stories;
 pub mod tool;
 
-use crate::cli::Target;
 use crate::command::Done;
 use crate::failure::Failure;
 use crate::ledger::{Purpose, find};
 use crate::paint;
+use crate::target::Target;
 
 use service::Service;
 use stage::Stage;

@@ -9,22 +9,18 @@ mod known;
 mod next;
 mod tried;
 
-use recibo_api::answer::{Call, DecisionAnswer, Record};
-use recibo_core::status::{CallState, DecisionKind};
-use recibo_core::time::Time;
+use recibo_api::answer::{Call, DecisionAnswer, Record, ResolutionEntry};
+use recibo_core::status::{AttemptStatus, CallState, DecisionKind, SettledBy};
 
-use crate::{duration, paint};
-
-const WIDTH: usize = 88;
-/// Stands for a space where no line may end.
-const NO_BREAK: &str = "\u{a0}";
+use crate::layout::{self, NO_BREAK, View, Width};
+use crate::{duration, paint, words};
 
 /// What a page is about.
 struct Case<'a> {
     /// `None` for an absent call.
     call: Option<&'a Call>,
     decision: &'a DecisionAnswer,
-    now: Time,
+    view: View,
 }
 
 impl<'a> Case<'a> {
@@ -46,24 +42,39 @@ impl<'a> Case<'a> {
         records.filter(|record| record.status.0.is_indefinite() && record.settled_by.is_none())
     }
 
-    /// The key that the outside service knows the effect by.
-    fn outside_key(&self) -> &'a str {
-        let own = self.call.and_then(|call| call.operation_key.as_deref());
-        own.unwrap_or(&self.decision.idempotency_key)
+    /// The operator's word that the state seems to rest on alone. The ledger knows for certain.
+    fn word(&self) -> Option<&'a ResolutionEntry> {
+        let is_fixed =
+            matches!(self.state(), CallState::Ok | CallState::Terminal | CallState::Abandoned);
+        let is_evident = self.records().iter().any(|record| {
+            record.status.0 == AttemptStatus::Ok
+                && record.settled_by.map(|by| by.0) != Some(SettledBy::Resolution)
+        });
+        let newest = self.call.and_then(|call| call.resolutions.last());
+        newest.filter(|_| is_fixed && !is_evident)
+    }
+
+    /// The key that the outside service knows the effect by, with its kind before it.
+    fn outside_key(&self) -> String {
+        match self.call.and_then(|call| call.operation_key.as_deref()) {
+            Some(own) => format!("operation key {own}"),
+            None => format!("idempotency key {}", self.decision.idempotency_key),
+        }
     }
 }
 
 /// The page.
-pub fn page(call: Option<&Call>, decision: &DecisionAnswer, now: Time) -> String {
-    let case = Case { call, decision, now };
+pub fn page(call: Option<&Call>, decision: &DecisionAnswer, view: View) -> String {
+    let case = Case { call, decision, view };
     let tool = call.map(|call| format!(": {} ({})", call.tool, call.effect.0.as_str()));
-    let mut text = format!(
-        "{} of run {}{}\n{}\n",
+    let title = format!(
+        "{} of run {}{}",
         paint::strong(&decision.tool_call_id),
         decision.run_id,
         tool.unwrap_or_default(),
-        headline(&case),
     );
+    let mut text = layout::prose("", &title, view.width);
+    text.push_str(&layout::prose("", &headline(&case), view.width));
     let sections = [
         ("What was tried", tried::sentences(&case)),
         ("What is known", known::known(&case)),
@@ -71,12 +82,14 @@ pub fn page(call: Option<&Call>, decision: &DecisionAnswer, now: Time) -> String
         ("What the ledger answers now", answer::sentences(&case)),
         ("What you can do next", next::steps(&case)),
     ];
+    let mut reader = words::Reader::default();
     for (title, sentences) in sections {
         text.push_str(&format!("\n{}\n", paint::strong(title)));
         for sentence in sentences {
-            text.push_str(&wrapped(&sentence));
+            text.push_str(&item(&sentence, &mut reader, view.width));
         }
     }
+    text.push_str(&format!("\n{}\n", paint::faint("Words that are new to you: recibo help words")));
     text
 }
 
@@ -106,18 +119,12 @@ fn headline(case: &Case<'_>) -> String {
     paint::open(line)
 }
 
-/// A sentence as a list item. Commands, which begin with four spaces, are left as they are.
-fn wrapped(sentence: &str) -> String {
-    if sentence.starts_with("    ") {
-        return format!("  {sentence}\n");
+/// A sentence as a list item. What begins with four spaces is a command, to be copied.
+fn item(sentence: &str, reader: &mut words::Reader, width: Width) -> String {
+    match sentence.strip_prefix("    ") {
+        Some(command) => layout::command("      ", command, width),
+        None => layout::prose("  - ", &reader.told(sentence), width),
     }
-    let options = textwrap::Options::new(WIDTH).initial_indent("  - ").subsequent_indent("    ");
-    // A key or token is never torn apart: it will be copied.
-    let options = options
-        .break_words(false)
-        .word_separator(textwrap::WordSeparator::AsciiSpace)
-        .word_splitter(textwrap::WordSplitter::NoHyphenation);
-    format!("{}\n", textwrap::fill(sentence, options).replace(NO_BREAK, " "))
 }
 
 /// A duration that stays on one line.

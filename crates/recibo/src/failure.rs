@@ -9,7 +9,7 @@ use recibo_core::visible::visible;
 use serde_json::json;
 
 use crate::exec::exit;
-use crate::paint;
+use crate::{paint, words};
 
 /// Why a command failed.
 #[derive(Debug)]
@@ -96,7 +96,13 @@ impl Failure {
 
     /// For the terminal: what happened, its code, what to do.
     pub fn for_people(&self) -> String {
-        let (detail, code, advice) = self.parts();
+        self.for_person(false)
+    }
+
+    /// The same for somebody who gave an API key or not: one who gave none is in the only
+    /// namespace that there is without keys.
+    pub fn for_person(&self, is_key_given: bool) -> String {
+        let (detail, code, advice) = self.parts(is_key_given);
         let mut text = format!("{} {}", paint::bad("error:"), visible(detail));
         if let Some(code) = code {
             let _ = write!(text, " {}", paint::faint(&format!("({code})")));
@@ -110,6 +116,7 @@ impl Failure {
             }
         }
         if let Some(advice) = advice {
+            let advice = words::Reader::default().told(advice);
             let _ = writeln!(text, "  {} {advice}", paint::strong("to do:"));
         }
         text
@@ -126,7 +133,7 @@ impl Failure {
                     Self::Usage { .. } => "usage",
                     _ => "command_failed",
                 };
-                let (detail, _, advice) = self.parts();
+                let (detail, _, advice) = self.parts(false);
                 json!({
                     "type": format!("urn:recibo:problem:{code}"),
                     "title": "The command failed",
@@ -139,17 +146,17 @@ impl Failure {
         }
     }
 
-    fn parts(&self) -> (&str, Option<&'static str>, Option<&str>) {
+    fn parts(&self, is_key_given: bool) -> (&str, Option<&'static str>, Option<&str>) {
         match self {
             Self::Refused { problem, .. } => {
                 let detail = problem.detail.as_str();
                 let detail = if detail.is_empty() { problem.code.title() } else { detail };
-                (detail, Some(problem.code.as_str()), Some(advice(problem.code)))
+                (detail, Some(problem.code.as_str()), Some(advice(problem.code, is_key_given)))
             }
             Self::Unreachable { detail, advice } => (detail, None, Some(advice)),
             Self::Here { detail, advice } => (detail, None, advice.as_deref()),
             Self::Usage { detail } => (detail, None, Some("see --help")),
-            Self::WithCode { failure, .. } => failure.parts(),
+            Self::WithCode { failure, .. } => failure.parts(is_key_given),
         }
     }
 }
@@ -200,7 +207,7 @@ impl From<ClientError> for Failure {
 }
 
 /// What a person can do about each refusal.
-fn advice(code: Code) -> &'static str {
+fn advice(code: Code, is_key_given: bool) -> &'static str {
     match code {
         Code::InvalidJson | Code::DuplicateMember | Code::NumberOutOfRange => {
             "correct the JSON that was given"
@@ -219,10 +226,14 @@ fn advice(code: Code) -> &'static str {
         Code::NotFound | Code::MethodNotAllowed | Code::UnsupportedMediaType => {
             "the service may be of another version: compare `recibo --version` with /v1/config"
         }
+        Code::RunNotFound | Code::CallNotFound | Code::AttemptNotFound if !is_key_given => {
+            "check the spelling; `recibo calls` lists what there is"
+        }
         Code::RunNotFound | Code::CallNotFound | Code::AttemptNotFound => {
             "check the spelling and the namespace of the API key; `recibo calls` lists what there is"
         }
         Code::ScopeNotFound | Code::ScopeGone => "open a new scope",
+        Code::ReceiptNotFound | Code::KeyNotFound if !is_key_given => "check the spelling",
         Code::ReceiptNotFound | Code::KeyNotFound => {
             "check the spelling and the namespace of the API key"
         }
@@ -235,7 +246,7 @@ fn advice(code: Code) -> &'static str {
             "wait until the lease is over or its holder reports, then try again"
         }
         Code::AttemptSettled | Code::NothingToResolve => {
-            "nothing: look at the call with `recibo call`"
+            "you need not do anything: how it ended is known already; `recibo call` shows it"
         }
         Code::OutcomeConflict => {
             "look at the call with `recibo explain`; an outcome is never overwritten"
@@ -283,6 +294,22 @@ mod tests {
         let failure = failure.with_exit_code(30);
         assert_eq!(failure.exit_code(), 30);
         assert_eq!(failure.for_people(), text);
+    }
+
+    #[test]
+    fn the_namespace_of_a_key_is_named_only_to_who_gave_a_key() {
+        for code in [Code::RunNotFound, Code::CallNotFound, Code::ReceiptNotFound] {
+            let failure = Failure::from(Problem::new(code, "it is not there"));
+            assert!(!failure.for_people().contains("namespace"), "{code:?}");
+            assert!(failure.for_person(true).contains("namespace"), "{code:?}");
+        }
+    }
+
+    #[test]
+    fn no_advice_is_to_do_nothing_without_saying_why() {
+        let failure = Failure::from(Problem::new(Code::NothingToResolve, "it is ok"));
+        let text = paint::plain(&failure.for_people());
+        assert!(text.contains("to do: you need not do anything"), "{text}");
     }
 
     #[test]

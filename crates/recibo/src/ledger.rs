@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::failure::Failure;
+use crate::target::Target;
 
 /// An answer of a ledger.
 #[derive(Debug)]
@@ -78,6 +79,18 @@ impl Ledger {
                 Ok(embedded.call(request).await?.into_success()?.into())
             }
         }
+    }
+
+    /// Finds a ledger, asks it, and closes it whatever came of that.
+    pub async fn with<T>(
+        target: &Target,
+        purpose: Purpose,
+        ask: impl AsyncFnOnce(&Self) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let ledger = find(target, purpose).await?;
+        let result = ask(&ledger).await;
+        ledger.close().await;
+        result
     }
 
     /// Closes what was opened here, so that the next process finds it free and tidy.

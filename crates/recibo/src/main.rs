@@ -9,31 +9,36 @@ mod command;
 mod data;
 mod demo;
 mod duration;
+mod examples;
 mod exec;
 mod explain;
 mod failure;
+mod help;
+mod layout;
 mod ledger;
 mod mcp;
 mod paint;
 mod serve;
+mod target;
 mod timeline;
+mod words;
 
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use crate::cli::{Cli, Command};
 use crate::command::Done;
 use crate::failure::Failure;
+use crate::target::Target;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::of_process();
     let is_json = cli.command.is_json();
+    let is_key_given = cli.command.target().is_some_and(Target::is_key_given);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            return failed(&Failure::said(format!("no threads to run on: {error}")), false);
+            return failed(&Failure::said(format!("no threads to run on: {error}")), false, false);
         }
     };
     let result = runtime.block_on(dispatch(cli.command));
@@ -45,7 +50,7 @@ fn main() -> ExitCode {
             let _ = anstream::stdout().write_all(done.text.as_bytes());
             ExitCode::from(done.exit_code)
         }
-        Err(failure) => failed(&failure, is_json),
+        Err(failure) => failed(&failure, is_json, is_key_given),
     }
 }
 
@@ -67,11 +72,12 @@ async fn dispatch(command: Command) -> Result<Done, Failure> {
         Command::Policy(args) => command::policy::run(args).await,
         Command::Receipt(args) => command::receipt::run(args).await,
         Command::ApiKey(args) => command::api_key::run(args).await,
+        Command::Help(args) => help::run(args),
     }
 }
 
-fn failed(failure: &Failure, is_json: bool) -> ExitCode {
-    let _ = anstream::stderr().write_all(failure.for_people().as_bytes());
+fn failed(failure: &Failure, is_json: bool, is_key_given: bool) -> ExitCode {
+    let _ = anstream::stderr().write_all(failure.for_person(is_key_given).as_bytes());
     if is_json {
         let _ = writeln!(std::io::stdout(), "{}", failure.to_json());
     }

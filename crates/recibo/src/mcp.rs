@@ -29,11 +29,11 @@ use rustix::process::Signal;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::cli::Target;
 use crate::command::Done;
 use crate::duration;
 use crate::exec::signals::Signals;
 use crate::failure::Failure;
+use crate::target::Target;
 
 use desk::Desk;
 use io::Output;

@@ -4,11 +4,11 @@
 mod attempt;
 pub mod list;
 
-use recibo_api::answer::{Call, DecisionAnswer, RunSummary};
+use recibo_api::answer::{Call, DecisionAnswer, ResolutionEntry, RunSummary};
 use recibo_core::status::{CallState, DecisionKind, Reason};
-use recibo_core::time::Time;
 
-use crate::{duration, paint};
+use crate::layout::{self, View};
+use crate::{duration, paint, words};
 
 /// What the ledger would answer about a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub struct Shown {
 }
 
 /// A run with all its calls.
-pub fn of_run(summary: &RunSummary, shown: &[Shown], now: Time) -> String {
+pub fn of_run(summary: &RunSummary, shown: &[Shown], view: View) -> String {
     let by = &summary.by_state;
     let counts = [
         (by.ok, "ok"),
@@ -66,45 +66,45 @@ pub fn of_run(summary: &RunSummary, shown: &[Shown], now: Time) -> String {
     ];
     let counts: Vec<_> =
         counts.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")).collect();
-    let mut text = format!(
-        "run {}  {}, {} ({})\n{}\n",
-        paint::strong(&summary.run_id),
-        plural(summary.calls, "call"),
-        plural(summary.attempts, "attempt"),
+    let title = [
+        format!("run {}", paint::strong(&summary.run_id)),
+        format!("{}, {}", plural(summary.calls, "call"), plural(summary.attempts, "attempt")),
         counts.join(", "),
-        paint::faint(&format!(
-            "{} to {}, times are UTC",
-            attempt::full_stamp(summary.first_at.0),
-            attempt::full_stamp(summary.last_at.0)
-        )),
+    ];
+    let span = format!(
+        "{} to {}, times are UTC",
+        attempt::full_stamp(summary.first_at.0),
+        attempt::full_stamp(summary.last_at.0)
     );
+    let mut text = layout::flow(&title, "  ", view.width);
+    text.push_str(&layout::prose("", &paint::faint(&span), view.width));
     let longest_ms = longest_ms(shown);
     for shown in shown {
         text.push('\n');
-        text.push_str(&block(shown, longest_ms, now));
+        text.push_str(&block(shown, longest_ms, view));
     }
+    text.push_str(&words::notes(&text, view.width));
     text
 }
 
 /// One call, with the ids that a single call has room for.
-pub fn of_call(shown: &Shown, now: Time) -> String {
+pub fn of_call(shown: &Shown, view: View) -> String {
     let call = &shown.call;
-    let mut text = block(shown, longest_ms(std::slice::from_ref(shown)), now);
+    let mut text = block(shown, longest_ms(std::slice::from_ref(shown)), view);
     let first = call.attempts.first();
-    let mut rows = vec![("run", Some(call.run_id.as_str()))];
-    rows.push(("key", Some(call.idempotency_key.as_str())));
-    rows.push(("operation key", call.operation_key.as_deref()));
-    rows.push(("input", call.input_hash.as_deref()));
-    rows.push(("trace", first.and_then(|record| record.trace_id.as_deref())));
-    text.push('\n');
-    for (name, value) in rows {
-        if let Some(value) = value {
-            text.push_str(&format!("  {} {value}\n", paint::faint(&format!("{name:<13}"))));
-        }
-    }
-    for (name, value) in first.map(|record| &record.labels).into_iter().flatten() {
-        text.push_str(&format!("  {} {name}={value}\n", paint::faint("label        ")));
-    }
+    let rows = [
+        ("run", Some(call.run_id.as_str())),
+        ("idempotency key", Some(call.idempotency_key.as_str())),
+        ("operation key", call.operation_key.as_deref()),
+        ("input", call.input_hash.as_deref()),
+        ("trace", first.and_then(|record| record.trace_id.as_deref())),
+    ];
+    let rows = rows.into_iter().filter_map(|(name, value)| Some((name, value?.to_owned())));
+    let labels = first.map(|record| &record.labels).into_iter().flatten();
+    let labels = labels.map(|(name, value)| ("label", format!("{name}={value}")));
+    let rows: Vec<_> = rows.chain(labels).collect();
+    text.push_str(&format!("\n{}", layout::facts("  ", &rows, view.width)));
+    text.push_str(&words::notes(&text, view.width));
     text
 }
 
@@ -114,19 +114,40 @@ fn longest_ms(shown: &[Shown]) -> u64 {
     records.filter_map(|record| record.duration_ms).max().unwrap_or(0)
 }
 
-fn block(shown: &Shown, longest_ms: u64, now: Time) -> String {
+fn block(shown: &Shown, longest_ms: u64, view: View) -> String {
     let call = &shown.call;
-    let conflict = if call.conflict { paint::bad("  conflict") } else { String::new() };
-    let mut text = format!(
-        "{}  {} {}  {}{conflict}\n",
+    let conflict = if call.conflict { paint::bad("conflict") } else { String::new() };
+    let title = [
         paint::strong(&call.tool_call_id),
-        call.tool,
-        paint::faint(&format!("({})", call.effect.0.as_str())),
+        format!("{} {}", call.tool, paint::faint(&format!("({})", call.effect.0.as_str()))),
         state(call.state.0),
-    );
-    text.push_str(&attempt::rows(&call.attempts, longest_ms, now));
-    text.push_str(&format!("  {} {}\n", paint::faint("now:"), advice(&shown.verdict)));
+        conflict,
+    ];
+    let mut text = layout::flow(&title, "  ", view.width);
+    text.push_str(&attempt::rows(&call.attempts, longest_ms, view));
+    let mut facts: Vec<_> =
+        call.resolutions.iter().map(|entry| ("resolved", resolution(entry))).collect();
+    facts.push(("now", advice(&shown.verdict)));
+    text.push_str(&layout::facts("  ", &facts, view.width));
     text
+}
+
+/// `as ok 2026-09-13 02:05:00.000 by API key 4c9h (event 17): it is in the ledger of the bank`.
+pub fn resolution(entry: &ResolutionEntry) -> String {
+    let by = match entry.by.as_deref() {
+        Some("local") => "without an API key".to_owned(),
+        Some(id) => format!("by API key {id}"),
+        None => "by an operator".to_owned(),
+    };
+    let corrects = entry.corrects.map(|seq| format!(", corrects event {seq}"));
+    format!(
+        "as {} {} {by} (event {}{}): {}",
+        entry.state.0.as_str(),
+        attempt::full_stamp(entry.at.0),
+        entry.seq,
+        corrects.unwrap_or_default(),
+        entry.reason
+    )
 }
 
 /// `reuse (already_ok): it is done, do not run it again`.

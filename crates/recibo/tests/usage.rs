@@ -1,5 +1,6 @@
 //! Wrong usage of the binary: exit 2, words on stderr, nothing on stdout, nothing made.
 
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 #[test]
@@ -57,4 +58,51 @@ fn what_is_not_there_is_said_with_1() {
         assert!(words.contains("--data"), "{arguments:?}: {words}");
     }
     assert!(!data.exists(), "a reader makes no ledger");
+}
+
+fn said(arguments: &[&str]) -> (Option<i32>, String) {
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_recibo")).args(arguments).output().expect("it runs");
+    (output.status.code(), String::from_utf8(output.stdout).expect("it is text"))
+}
+
+#[test]
+fn help_is_on_commands_and_on_topics() {
+    for (arguments, part) in [
+        (&["help"][..], "Usage: recibo <COMMAND>"),
+        (&["help", "exec"], "Exit codes:"),
+        (&["help", "api-key", "create"], "Usage: recibo api-key create"),
+        (&["help", "help"], "completions"),
+        (&["help", "words"], "- **lease token**:"),
+        (&["help", "completions", "fish"], "complete -c recibo"),
+        (&["help", "man"], ".TH recibo 1"),
+        (&["help", "man", "receipt", "verify"], ".TH recibo-receipt-verify 1"),
+    ] {
+        let (code, text) = said(arguments);
+        assert_eq!(code, Some(0), "{arguments:?}");
+        assert!(text.contains(part), "{arguments:?}: {text}");
+    }
+    for arguments in [&["help", "dance"][..], &["help", "man", "dance"], &["help", "completions"]] {
+        assert_eq!(said(arguments), (Some(2), String::new()), "{arguments:?}");
+    }
+}
+
+/// `recibo 0.1.0 (abc1234def 2026-12-03)`; outside of a checkout, `recibo 0.1.0`.
+#[test]
+fn the_version_says_its_commit_where_there_is_one() {
+    let (_, text) = said(&["--version"]);
+    let rest = text.strip_prefix(concat!("recibo ", env!("CARGO_PKG_VERSION"))).expect("a version");
+    let git = |arguments: &[&str]| {
+        let output = Command::new("git").args(arguments).output().ok()?;
+        let text = String::from_utf8(output.stdout).ok()?.trim().to_owned();
+        output.status.success().then_some(text)
+    };
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let top = git(&["rev-parse", "--show-toplevel"]).map(PathBuf::from);
+    if top.and_then(|top| top.canonicalize().ok()) != workspace.canonicalize().ok() {
+        return assert_eq!(rest, "\n");
+    }
+    let head = git(&["rev-parse", "--short=10", "HEAD"]).expect("a commit");
+    let (commit, day) = rest.trim().trim_matches(['(', ')']).split_once(' ').expect("two words");
+    assert!(head == commit && day.len() == 10, "{rest}");
 }

@@ -1,5 +1,3 @@
-use clap::CommandFactory;
-
 use super::*;
 
 fn parses(line: &str) -> bool {
@@ -8,7 +6,7 @@ fn parses(line: &str) -> bool {
 
 #[test]
 fn the_command_line_is_consistent() {
-    Cli::command().debug_assert();
+    grammar().debug_assert();
 }
 
 #[test]

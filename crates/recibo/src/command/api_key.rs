@@ -1,14 +1,15 @@
 //! `recibo api-key`: who may ask the ledger what.
 
 use recibo_api::Role;
-use recibo_api::answer::ApiKeyList;
+use recibo_api::answer::{ApiKeyEntry, ApiKeyList};
 use recibo_core::id::Namespace;
 use serde_json::json;
 
-use super::{Done, now};
-use crate::cli::Common;
+use super::{Done, view};
 use crate::failure::Failure;
-use crate::ledger::{Ledger, Purpose, Request, find};
+use crate::layout::{self, View};
+use crate::ledger::{Ledger, Purpose, Request};
+use crate::target::Common;
 use crate::{duration, paint};
 
 /// Arguments of `api-key`.
@@ -25,7 +26,8 @@ enum Action {
         /// adapter, reader, reconciler, operator, auditor or admin
         #[arg(long, value_parser = role)]
         role: Role,
-        /// The namespace that the key is bound to
+        /// The namespace that the key belongs to: one part of the ledger, which sees nothing of
+        /// the others
         #[arg(long, value_parser = namespace)]
         namespace: Namespace,
         /// How long it is good, e.g. 90d [default: for ever]
@@ -84,10 +86,7 @@ pub async fn run(args: Args) -> Result<Done, Failure> {
         Action::List { .. } => Purpose::Read,
         Action::Revoke { .. } => Purpose::Change,
     };
-    let ledger = find(&args.common().target, purpose).await?;
-    let result = act(&ledger, &args).await;
-    ledger.close().await;
-    result
+    Ledger::with(&args.common().target, purpose, async |ledger| act(ledger, &args).await).await
 }
 
 async fn act(ledger: &Ledger, args: &Args) -> Result<Done, Failure> {
@@ -104,7 +103,7 @@ async fn act(ledger: &Ledger, args: &Args) -> Result<Done, Failure> {
             let answer = ledger.call(Request::get(&["api-keys"])).await?;
             match common.json {
                 true => Ok(Done::document(&answer)),
-                false => Ok(Done::said(table(&answer.read()?))),
+                false => Ok(Done::said(table(&answer.read()?, view(&common.target)))),
             }
         }
         Action::Revoke { id, common } => {
@@ -118,24 +117,18 @@ async fn act(ledger: &Ledger, args: &Args) -> Result<Done, Failure> {
     }
 }
 
-fn table(list: &ApiKeyList) -> String {
-    let now = now();
-    let width = list.api_keys.iter().map(|key| key.namespace.len()).max().unwrap_or(0);
-    let mut text = String::new();
-    for key in &list.api_keys {
+fn table(list: &ApiKeyList, view: View) -> String {
+    let row = |key: &ApiKeyEntry| {
         let condition = match (key.revoked_at, key.expires_at) {
             (Some(at), _) => paint::bad(&format!("revoked {}", at.0)),
-            (None, Some(end)) if end.0 <= now => paint::bad(&format!("expired {}", end.0)),
+            (None, Some(end)) if end.0 <= view.now => paint::bad(&format!("expired {}", end.0)),
             (None, Some(end)) => format!("good until {}", end.0),
             (None, None) => "good".to_owned(),
         };
-        text.push_str(&format!(
-            "{}  {:<10}  {:width$}  created {}  {condition}\n",
-            key.id,
-            key.role.0.as_str(),
-            key.namespace,
-            key.created_at.0,
-        ));
-    }
-    text
+        let created = format!("created {}", key.created_at.0);
+        let role = key.role.0.as_str().to_owned();
+        vec![key.id.clone(), role, key.namespace.clone(), created, condition]
+    };
+    let rows: Vec<_> = list.api_keys.iter().map(row).collect();
+    layout::table(&rows, view.width)
 }

@@ -2,10 +2,10 @@
 
 use recibo_api::answer::Call;
 
-use super::{Done, now, verdict};
-use crate::cli::Common;
+use super::{Done, verdict, view};
 use crate::failure::Failure;
-use crate::ledger::{Ledger, Purpose, Request, find};
+use crate::ledger::{Ledger, Purpose, Request};
+use crate::target::Common;
 use crate::timeline::{self, Shown};
 
 /// Arguments of `call`.
@@ -21,10 +21,7 @@ pub struct Args {
 
 /// Shows a call.
 pub async fn run(args: Args) -> Result<Done, Failure> {
-    let ledger = find(&args.common.target, Purpose::Read).await?;
-    let result = show(&ledger, &args).await;
-    ledger.close().await;
-    result
+    Ledger::with(&args.common.target, Purpose::Read, async |ledger| show(ledger, &args).await).await
 }
 
 async fn show(ledger: &Ledger, args: &Args) -> Result<Done, Failure> {
@@ -34,5 +31,5 @@ async fn show(ledger: &Ledger, args: &Args) -> Result<Done, Failure> {
     }
     let call: Call = answer.read()?;
     let shown = Shown { verdict: verdict(ledger, &call).await?, call };
-    Ok(Done::said(timeline::of_call(&shown, now())))
+    Ok(Done::said(timeline::of_call(&shown, view(&args.common.target))))
 }

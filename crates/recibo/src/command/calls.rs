@@ -4,9 +4,10 @@ use recibo_api::answer::Page;
 use recibo_core::status::CallState;
 
 use super::Done;
-use crate::cli::Common;
 use crate::failure::Failure;
-use crate::ledger::{Ledger, Purpose, Request, find};
+use crate::layout::Width;
+use crate::ledger::{Ledger, Purpose, Request};
+use crate::target::Common;
 use crate::timeline::list;
 
 /// Arguments of `calls`.
@@ -34,10 +35,7 @@ fn state(text: &str) -> Result<CallState, String> {
 
 /// Lists a page of calls.
 pub async fn run(args: Args) -> Result<Done, Failure> {
-    let ledger = find(&args.common.target, Purpose::Read).await?;
-    let result = show(&ledger, &args).await;
-    ledger.close().await;
-    result
+    Ledger::with(&args.common.target, Purpose::Read, async |ledger| show(ledger, &args).await).await
 }
 
 async fn show(ledger: &Ledger, args: &Args) -> Result<Done, Failure> {
@@ -52,7 +50,7 @@ async fn show(ledger: &Ledger, args: &Args) -> Result<Done, Failure> {
     let page: Page = answer.read()?;
     let mut text = match page.calls.is_empty() {
         true => "no calls\n".to_owned(),
-        false => list::of_calls(&page.calls),
+        false => list::of_calls(&page.calls, Width::of_stdout()),
     };
     if let Some(token) = page.next_page_token {
         text.push_str(&format!("\nthere are more: --page-token {token}\n"));

@@ -3,11 +3,11 @@
 use recibo_api::Code;
 use recibo_api::answer::{Call, DecisionAnswer};
 
-use super::{Done, decision, now};
-use crate::cli::Common;
+use super::{Done, decision, view};
 use crate::explain;
 use crate::failure::Failure;
-use crate::ledger::{Ledger, Purpose, Request, find};
+use crate::ledger::{Ledger, Purpose, Request};
+use crate::target::Common;
 
 /// Arguments of `explain`.
 #[derive(clap::Args)]
@@ -22,10 +22,7 @@ pub struct Args {
 
 /// Explains a call; with `--json`, the decision with the record that decides.
 pub async fn run(args: Args) -> Result<Done, Failure> {
-    let ledger = find(&args.common.target, Purpose::Read).await?;
-    let result = show(&ledger, &args).await;
-    ledger.close().await;
-    result
+    Ledger::with(&args.common.target, Purpose::Read, async |ledger| show(ledger, &args).await).await
 }
 
 async fn show(ledger: &Ledger, args: &Args) -> Result<Done, Failure> {
@@ -43,5 +40,5 @@ async fn show(ledger: &Ledger, args: &Args) -> Result<Done, Failure> {
         Err(failure) => return Err(failure),
     };
     let decision: DecisionAnswer = answer.read()?;
-    Ok(Done::said(explain::page(call.as_ref(), &decision, now())))
+    Ok(Done::said(explain::page(call.as_ref(), &decision, view(&args.common.target))))
 }

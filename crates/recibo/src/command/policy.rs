@@ -1,14 +1,14 @@
 //! `recibo policy`: what each tool does to the world.
 
-use std::io::Read;
 use std::path::PathBuf;
 
-use recibo_api::policy::PolicyBody;
+use recibo_api::policy::{PolicyBody, PolicyRule};
 
-use super::Done;
-use crate::cli::Common;
+use super::{Done, source};
 use crate::failure::Failure;
-use crate::ledger::{Answer, Ledger, Purpose, Request, find};
+use crate::layout::{self, Width};
+use crate::ledger::{Answer, Ledger, Purpose, Request};
+use crate::target::Common;
 use crate::{duration, paint};
 
 /// Arguments of `policy`.
@@ -47,16 +47,14 @@ impl Args {
 pub async fn run(args: Args) -> Result<Done, Failure> {
     let (body, purpose) = match &args.action {
         Action::Show { .. } => (None, Purpose::Read),
-        Action::Set { file, .. } => (Some(read(file)?), Purpose::Create),
+        Action::Set { file, .. } => (Some(source::text(file)?), Purpose::Create),
     };
-    let ledger = find(&args.common().target, purpose).await?;
-    let result = ask(&ledger, body).await;
-    ledger.close().await;
-    let answer = result?;
+    let target = &args.common().target;
+    let answer = Ledger::with(target, purpose, async |ledger| ask(ledger, body).await).await?;
     if args.common().json {
         return Ok(Done::document(&answer));
     }
-    Ok(Done::said(table(&answer.read()?)))
+    Ok(Done::said(table(&answer.read()?, Width::of_stdout())))
 }
 
 async fn ask(ledger: &Ledger, body: Option<String>) -> Result<Answer, Failure> {
@@ -69,40 +67,23 @@ async fn ask(ledger: &Ledger, body: Option<String>) -> Result<Answer, Failure> {
         .await
 }
 
-fn read(file: &PathBuf) -> Result<String, Failure> {
-    let mut text = String::new();
-    let result = if file.as_os_str() == "-" {
-        std::io::stdin().read_to_string(&mut text).map(|_| text)
-    } else {
-        std::fs::read_to_string(file)
-    };
-    result.map_err(|error| Failure::said(format!("cannot read {}: {error}", file.display())))
-}
-
-fn table(policy: &PolicyBody) -> String {
+fn table(policy: &PolicyBody, width: Width) -> String {
     if policy.tools.is_empty() {
         return "no rules: a tool has the effect that its claims state, opaque if they state \
                 none\n"
             .to_owned();
     }
-    let width = policy.tools.iter().map(|rule| rule.r#match.chars().count()).max().unwrap_or(0);
-    let mut text = String::new();
-    for rule in &policy.tools {
+    let row = |rule: &PolicyRule| {
         let numbers = [
             rule.key_window_ms.map(|ms| format!("key window {}", duration::in_words(ms))),
-            rule.settle_ms.map(|ms| format!("settles in {}", duration::in_words(ms))),
+            rule.settle_ms.map(|ms| format!("settles after {}", duration::in_words(ms))),
             rule.max_attempts.map(|n| format!("at most {n} attempts")),
         ];
         let numbers: Vec<_> = numbers.into_iter().flatten().collect();
-        let line = format!(
-            "{:width$}  {:<10}  {}",
-            rule.r#match,
-            rule.effect.0.as_str(),
-            numbers.join(", ")
-        );
-        text.push_str(line.trim_end());
-        text.push('\n');
-    }
+        vec![rule.r#match.clone(), rule.effect.0.as_str().to_owned(), numbers.join(", ")]
+    };
+    let rows: Vec<_> = policy.tools.iter().map(row).collect();
+    let mut text = layout::table(&rows, width);
     text.push_str(&paint::faint("the first rule that matches wins\n"));
     text
 }
@@ -120,12 +101,12 @@ mod tests {
         )
         .unwrap();
         assert_eq!(
-            paint::plain(&table(&policy)),
-            "crm/*  queryable   settles in 5.0 s, at most 5 attempts\n\
-             mail   keyed       key window 1 d\n\
+            paint::plain(&table(&policy, Width::fixed(80))),
+            "crm/*  queryable  settles after 5.0 s, at most 5 attempts\n\
+             mail   keyed      key window 1 d\n\
              x      read_only\n\
              the first rule that matches wins\n"
         );
-        assert!(table(&PolicyBody { tools: Vec::new() }).starts_with("no rules"));
+        assert!(table(&PolicyBody { tools: Vec::new() }, Width::fixed(80)).starts_with("no rules"));
     }
 }

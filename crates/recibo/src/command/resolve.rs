@@ -4,10 +4,10 @@ use recibo_api::answer::CallAnswer;
 use recibo_core::status::ResolvedAs;
 use serde_json::json;
 
-use super::{Done, now};
-use crate::cli::Common;
+use super::{Done, view};
 use crate::failure::Failure;
-use crate::ledger::{Ledger, Purpose, Request, find};
+use crate::ledger::{Ledger, Purpose, Request};
+use crate::target::Common;
 use crate::timeline::{self, Shown, Verdict};
 
 /// Arguments of `resolve`.
@@ -28,6 +28,10 @@ pub struct Args {
     /// [default: the version at this moment]
     #[arg(long, value_name = "ETAG")]
     if_match: Option<String>,
+    /// The resolution that was wrong: its event, as `recibo call` shows it. Only where the state
+    /// rests on that word alone; evidence is never overruled
+    #[arg(long, value_name = "SEQ")]
+    corrects: Option<u64>,
     #[command(flatten)]
     pub common: Common,
 }
@@ -39,10 +43,8 @@ fn resolved_as(text: &str) -> Result<ResolvedAs, String> {
 
 /// Resolves a call.
 pub async fn run(args: Args) -> Result<Done, Failure> {
-    let ledger = find(&args.common.target, Purpose::Change).await?;
-    let result = resolve(&ledger, &args).await;
-    ledger.close().await;
-    result
+    Ledger::with(&args.common.target, Purpose::Change, async |ledger| resolve(ledger, &args).await)
+        .await
 }
 
 async fn resolve(ledger: &Ledger, args: &Args) -> Result<Done, Failure> {
@@ -54,7 +56,10 @@ async fn resolve(ledger: &Ledger, args: &Args) -> Result<Done, Failure> {
                 Failure::said("the ledger did not say which version the call has")
             })?,
         };
-    let body = json!({"state": args.state.as_str(), "reason": args.reason});
+    let mut body = json!({"state": args.state.as_str(), "reason": args.reason});
+    if let Some(seq) = args.corrects {
+        body["corrects"] = seq.into();
+    }
     let path = [&path[..], &["resolution"]].concat();
     let answer = ledger.call(Request::post(&path, &body).if_match(tag)).await?;
     if args.common.json {
@@ -62,7 +67,7 @@ async fn resolve(ledger: &Ledger, args: &Args) -> Result<Done, Failure> {
     }
     let CallAnswer { call, decision, reason, retry_after_ms } = answer.read()?;
     let verdict = Verdict { decision: decision.0, reason: reason.0, retry_after_ms };
-    let text = timeline::of_call(&Shown { call, verdict }, now());
+    let text = timeline::of_call(&Shown { call, verdict }, view(&args.common.target));
     Ok(Done::said(format!("resolved as {}\n\n{text}", args.state.as_str())))
 }
 

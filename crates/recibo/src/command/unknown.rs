@@ -3,10 +3,10 @@
 
 use recibo_api::answer::{DecisionAnswer, Page};
 
-use super::{Done, decision, now};
-use crate::cli::Common;
+use super::{Done, decision, view};
 use crate::failure::Failure;
-use crate::ledger::{Ledger, Purpose, Request, find};
+use crate::ledger::{Ledger, Purpose, Request};
+use crate::target::Common;
 use crate::timeline::list;
 
 /// Arguments of `unknown`.
@@ -18,13 +18,13 @@ pub struct Args {
 
 /// Lists all unknown calls; with `--json`, the first page of up to 500.
 pub async fn run(args: Args) -> Result<Done, Failure> {
-    let ledger = find(&args.common.target, Purpose::Read).await?;
-    let result = show(&ledger, args.common.json).await;
-    ledger.close().await;
-    result
+    Ledger::with(&args.common.target, Purpose::Read, async |ledger| {
+        show(ledger, &args.common).await
+    })
+    .await
 }
 
-async fn show(ledger: &Ledger, is_json: bool) -> Result<Done, Failure> {
+async fn show(ledger: &Ledger, common: &Common) -> Result<Done, Failure> {
     let mut entries = Vec::new();
     let mut page_token: Option<String> = None;
     loop {
@@ -33,7 +33,7 @@ async fn show(ledger: &Ledger, is_json: bool) -> Result<Done, Failure> {
             .with("page_size", "500")
             .with_some("page_token", page_token.as_deref());
         let answer = ledger.call(request).await?;
-        if is_json {
+        if common.json {
             return Ok(Done::document(&answer));
         }
         let page: Page = answer.read()?;
@@ -49,5 +49,5 @@ async fn show(ledger: &Ledger, is_json: bool) -> Result<Done, Failure> {
     if entries.is_empty() {
         return Ok(Done::said("nothing is unknown\n".to_owned()));
     }
-    Ok(Done::said(list::of_unknown(&entries, now())))
+    Ok(Done::said(list::of_unknown(&entries, view(&common.target))))
 }

@@ -44,7 +44,8 @@ async fn a_read(stage: &mut Stage) -> Result<String, Failure> {
     let token = stdout
         .lines()
         .find_map(|line| line.strip_prefix("[receipt: ").and_then(|rest| rest.strip_suffix(']')));
-    stage.expect("the result carries a receipt", token.is_some(), true);
+    let below = if token.is_some() { "a receipt" } else { "nothing" };
+    stage.expect("below the result there is", below, "a receipt");
     Ok(token.unwrap_or_default().to_owned())
 }
 
@@ -66,7 +67,8 @@ async fn late_answer(stage: &mut Stage) -> Result<(), Failure> {
 
     let mut answer = String::new();
     let in_time = timeout(ADAPTER_PATIENCE, stdout.read_to_string(&mut answer)).await.is_ok();
-    stage.expect("an answer within the adapter's patience", in_time, false);
+    let answer_is = if in_time { "there" } else { "not there yet" };
+    stage.expect("the adapter waits 400 ms; the answer is", answer_is, "not there yet");
     let outcome = json!({
         "lease_token": grant.lease.token, "status": "timeout", "error_class": "timeout",
         "duration_ms": 400,
@@ -86,7 +88,8 @@ async fn late_answer(stage: &mut Stage) -> Result<(), Failure> {
     });
     let late = stage.report("call_2", &outcome).await?;
     stage.expect("the late report is taken, as", late.record.status.0.as_str(), "ok");
-    stage.expect("it is marked as late", late.record.late, true);
+    let mark = if late.record.late { "late" } else { "in time" };
+    stage.expect("it is marked as", mark, "late");
     stage.say(&format!("      {}", late.receipt_line.unwrap_or_default()));
 
     let advice = refused(stage.claim(&scope_id, "call_2", 4).await?)?;

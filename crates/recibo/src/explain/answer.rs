@@ -14,8 +14,8 @@ pub(super) fn sentences(case: &Case<'_>) -> Vec<String> {
     if let Some(ms) = case.decision.retry_after_ms.filter(|ms| *ms > 0) {
         list.push(match case.decision.decision.0 {
             DecisionKind::CheckStatus => format!(
-                "The outside service's answer is final in {}; an earlier `not_executed` is \
-                 stored but settles nothing.",
+                "The settle time ends in {}; an earlier `not_executed` is kept but decides \
+                 nothing.",
                 span(ms)
             ),
             _ => format!("Ask again in {}.", span(ms)),
@@ -23,7 +23,7 @@ pub(super) fn sentences(case: &Case<'_>) -> Vec<String> {
     }
     if let Some(twin) = &case.decision.twin {
         list.push(format!(
-            "Another call does the same: {} of run {}, which is {}.",
+            "Another call does the same (a twin): {} of run {}, which is {}.",
             twin.tool_call_id,
             twin.run_id,
             twin.state.0.as_str()
@@ -38,6 +38,12 @@ fn why(case: &Case<'_>) -> &'static str {
         (Reason::FirstAttempt, _) => "there is no earlier attempt that could have taken effect.",
         (Reason::LeaseLive, _) => {
             "two attempts at once could take effect twice, and the lease of one is still live."
+        }
+        (Reason::AlreadyOk, _) if case.word().is_some() => {
+            "an operator says that it took effect; evidence of the opposite would be a conflict."
+        }
+        (Reason::TerminalError, _) if case.word().is_some() => {
+            "an operator says that it had no effect and must not be tried again."
         }
         (Reason::AlreadyOk, _) => "it succeeded; a success never changes again.",
         (Reason::TerminalError, _) => {

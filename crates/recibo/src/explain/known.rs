@@ -1,10 +1,10 @@
 //! What is known, and what is not. The second list is the more important one.
 
 use recibo_api::answer::Record;
-use recibo_core::effect::Effect;
 use recibo_core::status::{AttemptStatus, CallState, SettledBy};
 
 use super::{Case, numbers};
+use crate::words;
 
 /// What the ledger has evidence for.
 pub(super) fn known(case: &Case<'_>) -> Vec<String> {
@@ -55,7 +55,11 @@ pub(super) fn known(case: &Case<'_>) -> Vec<String> {
         )),
         CallState::Absent | CallState::Ok => {}
     }
-    list.push(format!("The tool is {}: {}.", call.effect.0.as_str(), meaning(call.effect.0)));
+    list.push(format!(
+        "The tool is {}: {}.",
+        call.effect.0.as_str(),
+        words::of_effect(call.effect.0)
+    ));
     if case.is_conflict() {
         list.push(
             "There is evidence for an effect and evidence against it, or for two effects."
@@ -63,21 +67,6 @@ pub(super) fn known(case: &Case<'_>) -> Vec<String> {
         );
     }
     list
-}
-
-/// What an effect class says, as a half sentence.
-fn meaning(effect: Effect) -> &'static str {
-    match effect {
-        Effect::ReadOnly => "running it again changes nothing",
-        Effect::Idempotent => "running it again gives the same end state",
-        Effect::Keyed => {
-            "the outside service recognizes a repeated request by its idempotency key, for a time"
-        }
-        Effect::Queryable => "the outside service can be asked what happened",
-        Effect::Opaque => {
-            "the outside service neither recognizes a repeated request nor can be asked"
-        }
-    }
 }
 
 /// What nobody knows.

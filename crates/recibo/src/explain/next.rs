@@ -15,7 +15,7 @@ pub(super) fn steps(case: &Case<'_>) -> Vec<String> {
     if case.is_conflict() {
         return conflict(case);
     }
-    match (case.state(), case.decision.decision.0) {
+    let mut steps = match (case.state(), case.decision.decision.0) {
         (CallState::Absent, _) => absent(case),
         (CallState::InFlight, _) => in_flight(case, effect),
         (CallState::Ok, _) => ok(case, effect),
@@ -25,7 +25,18 @@ pub(super) fn steps(case: &Case<'_>) -> Vec<String> {
         (_, DecisionKind::CheckStatus) => check(case),
         (state, _) if reason == Reason::AttemptsExhausted => exhausted(case, state, effect),
         (_, _) => look(case, effect),
-    }
+    };
+    steps.extend(correction(case));
+    steps
+}
+
+/// How to take a word back that the state may rest on alone. The ledger decides whether it does.
+fn correction(case: &Case<'_>) -> Vec<String> {
+    let Some(newest) = case.word() else { return Vec::new() };
+    vec![
+        "If the operator's word was wrong, correct it:".to_owned(),
+        command(case, "resolve", &format!(" --as ... --corrects {} --reason '...'", newest.seq)),
+    ]
 }
 
 fn command(case: &Case<'_>, verb: &str, rest: &str) -> String {
@@ -34,12 +45,13 @@ fn command(case: &Case<'_>, verb: &str, rest: &str) -> String {
 }
 
 fn absent(case: &Case<'_>) -> Vec<String> {
+    // A ledger that is opened with its own key has nothing that this key does not see.
+    let namespace = if case.view.is_key_given { " and the namespace of the API key" } else { "" };
     vec![
-        "If you expected something here, check the spelling of both ids and the namespace of \
-         the API key:"
-            .to_owned(),
+        format!("If you expected something here, check the spelling of both ids{namespace}:"),
         format!("    recibo run {}", shell(&case.decision.run_id)),
-        "If nothing was tried, the call's adapter may claim its first attempt.".to_owned(),
+        "If nothing was tried, the call's adapter may ask the ledger for its first attempt."
+            .to_owned(),
     ]
 }
 
@@ -76,7 +88,7 @@ fn ok(case: &Case<'_>, effect: Effect) -> Vec<String> {
             "If the result was lost, read again under a new tool_call_id.".to_owned()
         }
         _ => format!(
-            "If the result was lost, fetch it from the outside service, where the key is {}. Do \
+            "If the result was lost, fetch it from the outside service, where it has the {}. Do \
              not run the tool under a new tool_call_id: that would be a second effect.",
             case.outside_key()
         ),
@@ -100,7 +112,7 @@ fn abandoned(case: &Case<'_>) -> Vec<String> {
         "Nothing here, unless evidence turns up: a late report of success is still taken."
             .to_owned(),
         format!(
-            "If the work must still be done, first look where its effect would show (key {}). \
+            "If the work must still be done, first look where its effect would show (by the {}). \
              Only if it is not there, start a new call with a tool_call_id of its own.",
             case.outside_key()
         ),
@@ -110,13 +122,12 @@ fn abandoned(case: &Case<'_>) -> Vec<String> {
 fn proceed(case: &Case<'_>, effect: Effect) -> Vec<String> {
     let next = case.records().len() + 1;
     let mut steps = vec![format!(
-        "Let the call's adapter claim attempt {next}; nothing needs to be looked up first."
+        "Let the call's adapter ask for attempt {next}; nothing needs to be looked up first."
     )];
     if effect == Effect::Keyed && case.unsettled().next().is_some() {
         steps = vec![
             format!(
-                "Let the call's adapter claim attempt {next} soon, and send the same key again: \
-                 {}",
+                "Let the call's adapter ask for attempt {next} soon, and send the same {} again.",
                 case.outside_key()
             ),
             "Later the outside service no longer recognizes the key, and the ledger answers stop."
@@ -212,7 +223,7 @@ fn where_to_look(case: &Case<'_>) -> String {
     };
     let since = first.map(|first| format!(" since {first}")).unwrap_or_default();
     format!(
-        "Look where the effect would show: everything{since}, by the key {}{refs}.",
+        "Look where the effect would show: everything{since}, by the {}{refs}.",
         case.outside_key()
     )
 }

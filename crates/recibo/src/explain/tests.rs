@@ -9,15 +9,21 @@ use recibo_core::status::CallState;
 use recibo_core::time::Time;
 use serde_json::{Value, json};
 
+use crate::layout::{View, Width};
 use crate::paint;
 
 const EFFECTS: [&str; 5] = ["read_only", "idempotent", "keyed", "queryable", "opaque"];
 
 fn page(call: Option<&Value>, decision: Value) -> String {
+    page_at(80, call, decision)
+}
+
+fn page_at(columns: u16, call: Option<&Value>, decision: Value) -> String {
     let call: Option<Call> = call.map(|call| serde_json::from_value(call.clone()).unwrap());
     let decision: DecisionAnswer = serde_json::from_value(decision).unwrap();
     let now = Time::parse("2026-09-13T02:05:00.000Z").unwrap();
-    paint::plain(&super::page(call.as_ref(), &decision, now))
+    let view = View { now, width: Width::fixed(columns), is_key_given: false };
+    paint::plain(&super::page(call.as_ref(), &decision, view))
 }
 
 fn decision(state: &str, decision: &str, reason: &str, retry_after_ms: Option<u64>) -> Value {
@@ -84,6 +90,11 @@ fn refused(n: u32, effect: &str) -> Value {
 }
 
 fn page_of(state: &str, effect: &str) -> String {
+    page_of_at(80, state, effect)
+}
+
+fn page_of_at(columns: u16, state: &str, effect: &str) -> String {
+    let page = |call: Option<&Value>, decision| page_at(columns, call, decision);
     let with = |attempts| call(effect, state, false, attempts);
     let silent = |n| attempt(n, effect, "unknown", json!({"error_class": "lease_expired"}));
     match state {
@@ -183,16 +194,76 @@ fn the_rarer_answers_have_their_pages() {
     }
     let mut told = attempt(1, "queryable", "ok", json!({"settled_by": "status_check"}));
     told["late"] = json!(false);
+    told["checks"] = json!([
+        {"answer": "pending", "source": "crm", "counted": false, "seq": 6,
+         "at": "2026-09-13T02:02:00.000Z"},
+        {"answer": "executed_ok", "source": "crm", "counted": true, "seq": 7,
+         "at": "2026-09-13T02:03:00.000Z"},
+    ]);
     let checked = page(
         Some(&call("queryable", "ok", false, vec![told])),
         decision("ok", "reuse", "already_ok", None),
     );
+    let word = attempt(1, "opaque", "ok", json!({"settled_by": "resolution"}));
+    let mut word = call("opaque", "ok", false, vec![word]);
+    word["resolutions"] = json!([
+        {"state": "abandoned", "reason": "nobody answers", "by": "4c9hq0mr", "seq": 8,
+         "at": "2026-09-13T02:03:00.000Z", "corrects": null},
+        {"state": "ok", "reason": "the bank shows it", "by": "local", "seq": 9,
+         "at": "2026-09-13T02:04:00.000Z", "corrects": 8},
+    ]);
+    let word = page(Some(&word), decision("ok", "reuse", "already_ok", None));
+    assert!(word.contains("--corrects 9"), "{word}");
     let many = (1..=9).chain([1, 2, 3]).map(|n| refused(n, "read_only")).collect();
     let many = page(
         Some(&call("read_only", "retryable", false, many)),
         decision("retryable", "proceed", "retry_allowed", None),
     );
-    compare("rarer", &[keyed_over, exhausted, conflict, checked, many].join("\n====\n"));
+    compare("rarer", &[keyed_over, exhausted, conflict, checked, word, many].join("\n====\n"));
+}
+
+#[test]
+fn pages_have_the_width_of_their_terminal() {
+    let pages =
+        [60, 120, 200].map(|n| format!("==== {n}\n{}", page_of_at(n, "unknown", "queryable")));
+    compare("widths", &pages.join("\n"));
+}
+
+#[test]
+fn at_every_width_a_page_fits_and_says_the_same() {
+    // The breaks of long commands are no words.
+    let words = |text: &str| text.replace(" \\\n", " ");
+    let sorted = |text: &str| {
+        let mut words: Vec<_> = words(text).split_whitespace().map(str::to_owned).collect();
+        words.retain(|word| word != "#");
+        words.sort();
+        words
+    };
+    for state in CallState::ALL {
+        for effect in EFFECTS {
+            let widest = page_of_at(200, state.as_str(), effect);
+            for columns in 60..200 {
+                let text = page_of_at(columns, state.as_str(), effect);
+                assert_eq!(sorted(&text), sorted(&widest), "{columns}: {text}");
+                for line in text.lines().filter(|line| !line.contains("POST ")) {
+                    let is_one_word = line.split_whitespace().count() == 1;
+                    let length = line.chars().count();
+                    assert!(length <= columns.into() || is_one_word, "{columns}: {line}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_namespace_of_a_key_is_named_only_where_a_key_was_given() {
+    for (is_key_given, count) in [(true, 1), (false, 0)] {
+        let now = Time::parse("2026-09-13T02:05:00.000Z").unwrap();
+        let view = View { now, width: Width::fixed(80), is_key_given };
+        let decision = serde_json::from_value(decision("absent", "proceed", "first_attempt", None));
+        let text = super::page(None, &decision.unwrap(), view);
+        assert_eq!(text.matches("namespace").count(), count, "{text}");
+    }
 }
 
 /// Whoever reads at night acts on what a page seems to say.

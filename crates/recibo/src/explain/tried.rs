@@ -1,10 +1,11 @@
 //! What was tried, a sentence per attempt.
 
-use recibo_api::answer::Record;
+use recibo_api::answer::{CheckEntry, Record, ResolutionEntry};
 use recibo_core::status::{AttemptStatus, OutcomeStatus, SettledBy};
 use recibo_core::time::Time;
 
 use super::{Case, span};
+use crate::timeline;
 
 /// Attempts shown at either end; a call with a thousand of them still fits on a page.
 const SHOWN_FIRST: usize = 3;
@@ -24,10 +25,27 @@ pub(super) fn sentences(case: &Case<'_>) -> Vec<String> {
             sentences.push(format!("... {skipped} more attempts; `recibo call` shows them all."));
         }
         if !is_long || i < SHOWN_FIRST || i >= SHOWN_FIRST + skipped {
-            sentences.push(sentence(record, case.now));
+            sentences.push(sentence(record, case.view.now));
+            sentences.extend(record.checks.iter().map(check));
         }
     }
+    let resolutions = case.call.map(|call| call.resolutions.as_slice()).unwrap_or_default();
+    sentences.extend(resolutions.iter().map(resolution));
     sentences
+}
+
+fn check(entry: &CheckEntry) -> String {
+    let counted = if entry.counted { "that settled the attempt" } else { "that settled nothing" };
+    format!(
+        "A status check {} asked {} and heard {}: {counted}.",
+        entry.at.0,
+        entry.source,
+        entry.answer.0.as_str()
+    )
+}
+
+fn resolution(entry: &ResolutionEntry) -> String {
+    format!("An operator resolved the call {}.", timeline::resolution(entry))
 }
 
 fn sentence(record: &Record, now: Time) -> String {

@@ -11,9 +11,9 @@ use zeroize::Zeroizing;
 
 use super::embedded::Embedded;
 use super::{Ledger, Transport};
-use crate::cli::Target;
 use crate::data::{self, Knobs};
 use crate::failure::Failure;
+use crate::target::Target;
 
 /// What a command needs of a ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,9 +11,9 @@ use recibo_core::visible::visible;
 use tokio::sync::Mutex;
 
 use super::{refusal, tell};
-use crate::cli::Target;
 use crate::failure::Failure;
 use crate::ledger::{Purpose, find_for_adapter};
+use crate::target::Target;
 
 /// The way to the ledger.
 pub struct Desk {
