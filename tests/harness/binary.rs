@@ -72,16 +72,26 @@ impl Server {
 
     /// The same with another log level.
     pub fn start_logging(folder: &Path, level: &str) -> Self {
-        Self::try_start(folder, level).unwrap_or_else(|output| panic!("no service: {output}"))
+        Self::try_start(folder, level, None).unwrap_or_else(|output| panic!("no service: {output}"))
     }
 
-    fn try_start(folder: &Path, level: &str) -> Result<Self, String> {
+    /// Starts with a clock that the test moves: a file with boot id, boot clock and wall clock
+    /// (ms), which debug builds read at each look at the clock.
+    pub fn start_by_clock(folder: &Path, clock: &Path) -> Result<Self, String> {
+        Self::try_start(folder, "warn", Some(clock))
+    }
+
+    fn try_start(folder: &Path, level: &str, clock: Option<&Path>) -> Result<Self, String> {
         let log = std::fs::OpenOptions::new()
             .create(true)
             .append(true)
             .open(log_file(folder))
             .expect("a log file");
-        let mut child = Command::new(path())
+        let mut command = Command::new(path());
+        if let Some(clock) = clock {
+            command.env("RECIBO_TEST_CLOCK", clock);
+        }
+        let mut child = command
             .arg("serve")
             .arg("--data")
             .arg(folder)
