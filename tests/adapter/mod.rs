@@ -1,3 +1,4 @@
 //! The Rust adapter against the real binary.
 
+mod kills;
 mod stories;

@@ -82,6 +82,14 @@ impl Server {
         Self::start_as(command, folder, "info")
     }
 
+    /// Starts with a clock that the test moves: a file with boot id, boot clock and wall clock
+    /// (ms), which debug builds read at each look at the clock.
+    pub fn start_by_clock(folder: &Path, clock: &Path) -> Result<Self, String> {
+        let mut command = Command::new(path());
+        command.env("RECIBO_TEST_CLOCK", clock);
+        Self::try_start(command, folder, "warn")
+    }
+
     fn start_as(command: Command, folder: &Path, level: &str) -> Self {
         Self::try_start(command, folder, level)
             .unwrap_or_else(|output| panic!("no service: {output}"))

@@ -4,24 +4,27 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use data_encoding::BASE32_NOPAD;
-use recibo_api::Word;
-use recibo_api::answer::DecisionAnswer;
+use recibo_api::answer::{DecisionAnswer, Twin};
 use recibo_api::request::{ClaimRequest, LabelPairs};
+use recibo_api::{Code, Word};
 use recibo_core::effect::Effect;
 use recibo_core::hash::InputHash;
 use recibo_core::id::CallRef;
 use recibo_core::limits;
-use recibo_core::status::{DecisionKind, OutcomeStatus};
+use recibo_core::plan::OnTwin;
+use recibo_core::status::{CallState, DecisionKind, OutcomeStatus, Reason};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
 use crate::error::LedgerError;
 use crate::grant::Grant;
-use crate::input;
+use crate::input::Arguments;
 use crate::lease::now_ms;
-use crate::ledger::{Claimed, call_ref};
+use crate::leased::LeasedAttempt;
+use crate::ledger::{Ledger, call_ref};
 use crate::outcome::Outcome;
-use crate::patience::Tries;
+use crate::reply::Claimed;
+use crate::retry::Backoff;
 use crate::scope::Scope;
 
 /// What is asked for. Make one with [`CallSpec::new`] and set what else is known.
@@ -38,7 +41,14 @@ pub struct CallSpec {
     pub input_hash: InputHash,
     /// What the tool does to the world; without one, what the policy says, else `opaque`.
     pub effect: Option<Effect>,
-    /// How long others are kept away: 1 s to 24 h, rounded down to milliseconds.
+    /// How long the outside service honours an idempotency key. Holds where the policy has no
+    /// rule for the tool.
+    pub key_window: Option<Duration>,
+    /// How long after an attempt's end the outside service's answer is final. Holds where the
+    /// policy has no rule for the tool.
+    pub settle: Option<Duration>,
+    /// How long others are kept away: 1 s to 24 h, rounded down to milliseconds. It may be
+    /// renewed.
     pub lease: Duration,
     /// How long to wait while another attempt is under way.
     pub wait: Duration,
@@ -50,11 +60,23 @@ pub struct CallSpec {
     pub message_id: Option<String>,
     /// W3C Trace Context.
     pub traceparent: Option<String>,
+    /// Whether a grant is held back while another call that does the same may have taken effect,
+    /// is under way, or has succeeded without anybody having seen its result. `stop` unless told
+    /// otherwise.
+    pub on_twin: OnTwin,
+    /// How long such a call holds the grant back; an hour when not given.
+    pub twin_window: Option<Duration>,
+    /// Calls that are known to have succeeded late, at most 64: `tool_call_id`, or
+    /// `run_id/tool_call_id` of another run. They hold nothing back.
+    pub knows: Vec<String>,
+    arguments: Arguments,
 }
 
 impl CallSpec {
     /// A call with the arguments as the provider wrote them: JSON, exactly as it came; a text
-    /// that does not parse counts as a string. They are hashed here and go nowhere.
+    /// that does not parse counts as a string. The claim sends them, up to 512 KiB, since the
+    /// policy may say which of them make two calls the same; of longer ones it sends the hash.
+    /// The ledger keeps neither.
     ///
     /// # Errors
     /// `duplicate_member` or `number_out_of_range`. Ids are checked by the claim.
@@ -64,43 +86,55 @@ impl CallSpec {
         tool: impl Into<String>,
         arguments: &str,
     ) -> Result<Self, LedgerError> {
+        let arguments = Arguments::read(arguments)?;
         Ok(Self {
             run_id: run_id.into(),
             tool_call_id: tool_call_id.into(),
             tool: tool.into(),
-            input_hash: input::hash(arguments)?,
+            input_hash: arguments.hash(),
             effect: None,
+            key_window: None,
+            settle: None,
             lease: Duration::from_millis(limits::LEASE_MS_DEFAULT),
             wait: Duration::ZERO,
             labels: BTreeMap::new(),
             operation_key: None,
             message_id: None,
             traceparent: None,
+            on_twin: OnTwin::Stop,
+            twin_window: None,
+            knows: Vec::new(),
+            arguments,
         })
     }
 
-    fn request(&self, scope_id: String, claim_id: String) -> ClaimRequest<'static> {
+    fn request(&self, scope_id: String, claim_id: String) -> ClaimRequest<'_> {
+        let input = self.arguments.json(self.input_hash);
         ClaimRequest {
             scope_id,
             claim_id,
             tool: self.tool.clone(),
             effect: self.effect.map(Word),
-            key_window_ms: None,
-            settle_ms: None,
-            input: None,
-            input_hash: Some(self.input_hash.to_string()),
-            lease_ms: Some(u64::try_from(self.lease.as_millis()).unwrap_or(u64::MAX)),
+            key_window_ms: self.key_window.map(ms),
+            settle_ms: self.settle.map(ms),
+            input,
+            input_hash: input.is_none().then(|| self.input_hash.to_string()),
+            lease_ms: Some(ms(self.lease)),
             attempt: None,
             operation_key: self.operation_key.clone(),
             message_id: self.message_id.clone(),
             labels: (!self.labels.is_empty()).then(|| LabelPairs::from(&self.labels)),
             traceparent: self.traceparent.clone(),
-            twins: None,
-            twin_window_ms: None,
+            twins: (self.on_twin != OnTwin::Advise).then_some(Word(self.on_twin)),
+            twin_window_ms: self.twin_window.map(ms),
             twin_hash: None,
-            knows: None,
+            knows: (!self.knows.is_empty()).then(|| self.knows.clone()),
         }
     }
+}
+
+fn ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The ledger's answer to a claim.
@@ -113,38 +147,80 @@ pub enum Permission {
     Refused(Box<DecisionAnswer>),
 }
 
-/// Claims, and while another attempt is under way waits for its end.
+/// Claims, and while another attempt, or another call that does the same, is under way waits for
+/// its end.
 pub(crate) async fn patiently(scope: &Scope, spec: &CallSpec) -> Result<Permission, LedgerError> {
-    let wait_ms = u64::try_from(spec.wait.as_millis()).unwrap_or(u64::MAX);
-    let over_at_ms = now_ms().saturating_add(wait_ms);
+    let over_at_ms = now_ms().saturating_add(ms(spec.wait));
     loop {
         let permission = now(scope, spec).await?;
         let Permission::Refused(advice) = &permission else { return Ok(permission) };
-        if advice.decision.0 != DecisionKind::Wait || now_ms() >= over_at_ms {
+        let left = Duration::from_millis(over_at_ms.saturating_sub(now_ms()));
+        if advice.decision.0 != DecisionKind::Wait || left.is_zero() {
             return Ok(permission);
         }
-        let advice = until_decided(scope, spec, over_at_ms).await?;
-        if advice.decision.0 == DecisionKind::Wait {
-            return Ok(Permission::Refused(Box::new(advice)));
+        if let Some(advice) = wait_out(scope.ledger(), advice, left).await? {
+            return Ok(Permission::Refused(advice));
         }
     }
 }
 
+/// Waits for the end of what the advice names: the call itself, or the twin that holds it back.
+/// `None`: claim again.
+pub(crate) async fn wait_out(
+    ledger: &Ledger,
+    advice: &DecisionAnswer,
+    wait: Duration,
+) -> Result<Option<Box<DecisionAnswer>>, LedgerError> {
+    let over_at_ms = now_ms().saturating_add(ms(wait));
+    let twin = advice.twin.as_ref().filter(|_| advice.reason.0 == Reason::TwinInFlight);
+    let Some(twin) = twin else {
+        let (run_id, tool_call_id) = (&advice.run_id, &advice.tool_call_id);
+        let now = until_decided(ledger, run_id, tool_call_id, over_at_ms).await?;
+        return Ok((now.decision.0 == DecisionKind::Wait).then(|| Box::new(now)));
+    };
+    // Services of before twins had runs name none.
+    let run_id = if twin.run_id.is_empty() { &advice.run_id } else { &twin.run_id };
+    let now = until_decided(ledger, run_id, &twin.tool_call_id, over_at_ms).await?;
+    if now.decision.0 == DecisionKind::Wait {
+        return Ok(Some(Box::new(advice.clone())));
+    }
+    if now.state.0 != CallState::Ok {
+        return Ok(None);
+    }
+    // Its success is news to whoever waits: a claim now would be granted, and repeat it.
+    let mut told = advice.clone();
+    told.decision = Word(DecisionKind::Reuse);
+    told.reason = Word(Reason::TwinOkLate);
+    told.retry_after_ms = None;
+    told.result_available = Some(false);
+    told.twin = Some(Twin {
+        run_id: run_id.clone(),
+        attempt: now.attempt.unwrap_or(twin.attempt),
+        state: now.state,
+        ..twin.clone()
+    });
+    told.record = now.record;
+    Ok(Some(Box::new(told)))
+}
+
 async fn until_decided(
-    scope: &Scope,
-    spec: &CallSpec,
+    ledger: &Ledger,
+    run_id: &str,
+    tool_call_id: &str,
     over_at_ms: u64,
 ) -> Result<DecisionAnswer, LedgerError> {
-    let ledger = scope.ledger();
-    let mut tries = Tries::new(ledger.patience.claim_tries, &ledger.patience);
+    let mut backoff = Backoff::new(ledger.retry_policy.claim_tries, &ledger.retry_policy);
     loop {
         let left = Duration::from_millis(over_at_ms.saturating_sub(now_ms()));
-        match ledger.decision(&spec.run_id, &spec.tool_call_id, left).await {
+        match ledger.decision(run_id, tool_call_id, left).await {
             Ok(advice) if advice.decision.0 != DecisionKind::Wait => return Ok(advice),
             Ok(advice) if now_ms() >= over_at_ms => return Ok(advice),
             // It answered before its time, for instance since it stops.
-            Ok(_) => sleep(ledger.patience.pause.min(left)).await,
-            Err(error) if error.is_passing() && tries.take() => tries.wait().await,
+            Ok(_) => sleep(ledger.retry_policy.pause.min(left)).await,
+            Err(error) if error.is_passing() && backoff.take() => {
+                backoff.wait().await;
+                ledger.find_again().await;
+            }
             Err(error) => return Err(error),
         }
     }
@@ -174,30 +250,46 @@ pub(crate) async fn now(scope: &Scope, spec: &CallSpec) -> Result<Permission, Le
 /// replay of its grant permits only this task, which knows that it has not sent.
 async fn insist(scope: &Scope, spec: &CallSpec, call: CallRef) -> Result<Permission, LedgerError> {
     let ledger = scope.ledger();
-    let mut tries = Tries::new(ledger.patience.claim_tries, &ledger.patience);
+    let mut backoff = Backoff::new(ledger.retry_policy.claim_tries, &ledger.retry_policy);
     let mut scope_id = scope.open().await?;
-    let request = spec.request(scope_id.clone(), claim_id());
+    let mut request = spec.request(scope_id.clone(), claim_id());
     loop {
-        let request = ClaimRequest { scope_id: scope_id.clone(), ..request.clone() };
+        request.scope_id.clone_from(&scope_id);
         // Before the request: the lease is over for this side first.
         let asked_at_ms = now_ms();
-        let error = match ledger.claim(&call, request).await {
+        let error = match ledger.claim(&call, request.clone()).await {
             Ok(Claimed::Granted(granted)) => {
-                let grant =
-                    Grant::new(scope.clone(), call, &spec.tool, scope_id, granted, asked_at_ms);
-                return Ok(Permission::Granted(grant));
+                let leased = LeasedAttempt::new(
+                    scope.clone(),
+                    call,
+                    &spec.tool,
+                    scope_id,
+                    granted,
+                    asked_at_ms,
+                    ms(spec.lease),
+                );
+                return Ok(Permission::Granted(Grant::new(leased)));
             }
             Ok(Claimed::Advice(advice)) => return Ok(Permission::Refused(advice)),
             Err(error) => error,
         };
-        if !(error.is_passing() || error.is_scope_gone()) || !tries.take() {
+        if error.code() == Some(Code::BodyTooLarge) && request.input.is_some() {
+            // Something on the way takes less than the ledger does.
+            request.input = None;
+            request.input_hash = Some(spec.input_hash.to_string());
+            continue;
+        }
+        if !(error.is_passing() || error.is_scope_gone()) || !backoff.take() {
             return Err(error);
         }
         if error.is_scope_gone() {
             // A refused claim has appended nothing, so it may come again.
             scope_id = scope.renew(&scope_id).await?;
         } else {
-            tries.wait().await;
+            backoff.wait().await;
+            // The service may have ended or moved. The claim that is sent again is the same one:
+            // another one would wait for the grant that the first one may have got.
+            ledger.find_again().await;
         }
     }
 }

@@ -9,10 +9,14 @@ use std::time::Duration;
 
 use recibo_core::effect::Effect;
 use recibo_core::limits;
+use recibo_core::plan::OnTwin;
 use recibo_core::status::CheckAnswer;
 
 /// What a lease has beyond the timeout: for the claim, a slow start, and the report.
 const LEASE_BEYOND_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long one attempt may take when nothing else is said, and how long a tool of unknown length
+/// waits for another attempt and for a status.
+const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 
 /// What of a result the model may see.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +61,11 @@ pub struct ToolContract {
     pub(crate) masked: BTreeSet<String>,
     pub(crate) summarized: BTreeSet<String>,
     pub(crate) effect: Option<Effect>,
-    pub(crate) timeout: Duration,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) key_window: Option<Duration>,
+    pub(crate) settle: Option<Duration>,
+    pub(crate) on_twin: OnTwin,
+    pub(crate) twin_window: Option<Duration>,
     lease: Option<Duration>,
     wait: Option<Duration>,
     pub(crate) attempts_max: u32,
@@ -79,7 +87,11 @@ impl ToolContract {
             masked: BTreeSet::new(),
             summarized: BTreeSet::new(),
             effect: None,
-            timeout: Duration::from_secs(30),
+            timeout: Some(TIMEOUT_DEFAULT),
+            key_window: None,
+            settle: None,
+            on_twin: OnTwin::Stop,
+            twin_window: None,
             lease: None,
             wait: None,
             attempts_max: 3,
@@ -98,15 +110,49 @@ impl ToolContract {
         self
     }
 
-    /// How long one attempt may take.
+    /// How long the outside service honours an idempotency key; for keyed tools. Holds where the
+    /// policy of the namespace has no rule for the tool.
     #[must_use]
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
+    pub fn key_window(mut self, window: Duration) -> Self {
+        self.key_window = Some(window);
         self
     }
 
-    /// How long the ledger keeps others away, 1 s to 24 h; an attempt never runs beyond. The
-    /// timeout and 15 s when not given.
+    /// How long after an attempt's end the outside service's answer is final; for queryable
+    /// tools. Holds where the policy of the namespace has no rule for the tool.
+    #[must_use]
+    pub fn settle(mut self, settle: Duration) -> Self {
+        self.settle = Some(settle);
+        self
+    }
+
+    /// What becomes of a call while another one that does the same may have taken effect, is
+    /// under way, or has succeeded without the model having seen it: `stop` (the default) holds
+    /// it back and tells the model, `advise` runs it.
+    #[must_use]
+    pub fn on_twin(mut self, on_twin: OnTwin) -> Self {
+        self.on_twin = on_twin;
+        self
+    }
+
+    /// How long such another call holds this one back; an hour when not given.
+    #[must_use]
+    pub fn twin_window(mut self, window: Duration) -> Self {
+        self.twin_window = Some(window);
+        self
+    }
+
+    /// How long one attempt may take; `None` for a tool of unknown length, which may take as
+    /// long as its lease can be renewed: 24 h.
+    #[must_use]
+    pub fn timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
+        self.timeout = timeout.into();
+        self
+    }
+
+    /// How long the ledger keeps others away, 1 s to 24 h: the timeout and 15 s when not given,
+    /// or a minute without a timeout. A tool that takes longer has its lease renewed while it
+    /// runs; where that fails, it ends with the lease.
     #[must_use]
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = Some(lease);
@@ -175,12 +221,19 @@ impl ToolContract {
 
     pub(crate) fn lease_asked(&self) -> Duration {
         let bounds = [limits::LEASE_MS_MIN, limits::LEASE_MS_MAX].map(Duration::from_millis);
-        let wanted = self.lease.unwrap_or(self.timeout.saturating_add(LEASE_BEYOND_TIMEOUT));
+        let of_timeout = self.timeout.map(|timeout| timeout.saturating_add(LEASE_BEYOND_TIMEOUT));
+        let default = Duration::from_millis(limits::LEASE_MS_DEFAULT);
+        let wanted = self.lease.or(of_timeout).unwrap_or(default);
         wanted.clamp(bounds[0], bounds[1])
     }
 
     pub(crate) fn wait_asked(&self) -> Duration {
-        self.wait.unwrap_or(self.timeout)
+        self.wait.unwrap_or(self.patience())
+    }
+
+    /// How long an answer of the outside service is waited for that is no result.
+    pub(crate) fn patience(&self) -> Duration {
+        self.timeout.unwrap_or(TIMEOUT_DEFAULT)
     }
 
     /// The pause before the next attempt, after so many.
@@ -212,6 +265,7 @@ mod tests {
         assert_eq!(pauses, [ms(10), ms(20), ms(35), ms(35)]);
         assert_eq!(contract.lease_asked(), ms(45_000));
         assert_eq!(contract.clone().timeout(Duration::MAX).lease_asked(), ms(86_400_000));
+        assert_eq!(contract.clone().timeout(None).lease_asked(), ms(60_000));
         assert_eq!(contract.lease(ms(1)).lease_asked(), ms(1_000));
     }
 }

@@ -4,8 +4,8 @@
 use std::sync::{Arc, Once};
 use std::time::Duration;
 
-use recibo_api::answer::{Decided, DecisionAnswer, OutcomeAnswer, Terms, Twin};
-use recibo_api::request::{CheckRequest, ClaimRequest, ScopeRequest};
+use recibo_api::answer::{Decided, DecisionAnswer, OutcomeAnswer, ScopeState, Terms, Twin};
+use recibo_api::request::{CheckRequest, ClaimRequest, RenewalRequest, ScopeRequest};
 use recibo_api::secrets::{SecretPolicy, refuse_claim};
 use recibo_api::{Code, Problem};
 use recibo_core::id::{CallRef, Namespace, ScopeId};
@@ -15,8 +15,8 @@ use recibo_store::{self as store, DecisionView, Store};
 use tokio::time::sleep;
 
 use crate::error::LedgerError;
-use crate::ledger::{Checked, Claimed, Granted};
-use crate::report::Said;
+use crate::reply::{Checked, Claimed, Granted};
+use crate::report::OutcomeDelivery;
 
 /// How often the ends of leases and scopes are looked for. Nothing that is answered depends on
 /// it, but a key whose time is over is wiped by it.
@@ -53,6 +53,16 @@ impl Embedded {
         }
     }
 
+    pub(crate) async fn scope_state(&self, scope_id: &str) -> Result<ScopeState, LedgerError> {
+        let scope_id = ScopeId::parse(scope_id)?;
+        let scope = self.0.store.scope(&self.0.namespace, &scope_id)?;
+        match scope.ok_or_else(|| Problem::new(Code::ScopeNotFound, "no such scope"))?.state {
+            store::ScopeState::Open => Ok(ScopeState::Open),
+            store::ScopeState::Closed => Ok(ScopeState::Closed),
+            store::ScopeState::Gone => Ok(ScopeState::Gone),
+        }
+    }
+
     pub(crate) async fn claim(
         &self,
         call: &CallRef,
@@ -79,15 +89,27 @@ impl Embedded {
         &self,
         call: &CallRef,
         attempt: u32,
-        said: &Said,
+        delivery: &OutcomeDelivery,
     ) -> Result<OutcomeAnswer, LedgerError> {
         // The result need not become JSON to be hashed.
-        let shape = said.shape();
-        let params = said.request(None, shape.as_deref()).parse(call.clone(), attempt)?;
+        let shape = delivery.shape();
+        let params = delivery.request(None, shape.as_deref()).parse(call.clone(), attempt)?;
         let Inner { store, namespace, .. } = &*self.0;
         let answer =
             store.report(namespace, params.report, params.lease_token, params.scope_id).await?;
         Ok(OutcomeAnswer::from_core(&answer.record, answer.replayed))
+    }
+
+    pub(crate) async fn renew(
+        &self,
+        call: &CallRef,
+        attempt: u32,
+        request: RenewalRequest,
+    ) -> Result<u64, LedgerError> {
+        let params = request.parse(call.clone(), attempt)?;
+        let Inner { store, namespace, .. } = &*self.0;
+        let renewed = store.renew(namespace, params.renewal, params.lease_token).await?;
+        Ok(renewed.lease_expires_at.ms_since(renewed.now))
     }
 
     pub(crate) async fn check(

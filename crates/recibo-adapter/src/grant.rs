@@ -5,16 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use recibo_api::answer::{OutcomeAnswer, Twin};
-use recibo_core::id::CallRef;
 use recibo_core::status::OutcomeStatus;
 use tokio::runtime::Handle;
 
 use crate::error::LedgerError;
-use crate::lease::{last_moment_ms, now_ms};
-use crate::ledger::Granted;
+use crate::lease::now_ms;
+use crate::leased::{LeaseEnd, LeasedAttempt};
 use crate::outcome::Outcome;
-use crate::report::{self, Said};
-use crate::scope::Scope;
+use crate::renew::{self, RENEW_FOR_MAX};
+use crate::report;
 
 /// Permission to run one attempt. Who holds it sends nothing after [`Grant::last_moment_ms`] and
 /// ends with [`Grant::finish`].
@@ -23,88 +22,59 @@ use crate::scope::Scope;
 /// the runtime that it is dropped in. Where there is none, nothing is reported, and the end of
 /// the lease makes the attempt `unknown`.
 pub struct Grant {
-    held: Arc<Held>,
+    leased: Arc<LeasedAttempt>,
     is_reported: bool,
 }
 
-pub(crate) struct Held {
-    pub(crate) scope: Scope,
-    pub(crate) call: CallRef,
-    tool: String,
-    /// The scope that was claimed in.
-    pub(crate) scope_id: String,
-    pub(crate) attempt: u32,
-    pub(crate) lease_token: String,
-    idempotency_key: String,
-    replayed: bool,
-    twin: Option<Twin>,
-    asked_at_ms: u64,
-    last_moment_ms: u64,
-}
-
 impl Grant {
-    pub(crate) fn new(
-        scope: Scope,
-        call: CallRef,
-        tool: &str,
-        scope_id: String,
-        granted: Granted,
-        asked_at_ms: u64,
-    ) -> Self {
-        let held = Held {
-            scope,
-            call,
-            tool: tool.to_owned(),
-            scope_id,
-            attempt: granted.attempt,
-            lease_token: granted.lease_token,
-            idempotency_key: granted.idempotency_key,
-            replayed: granted.replayed,
-            twin: granted.twin,
-            asked_at_ms,
-            last_moment_ms: last_moment_ms(asked_at_ms, granted.lease_ms),
-        };
-        Self { held: Arc::new(held), is_reported: false }
+    pub(crate) fn new(leased: LeasedAttempt) -> Self {
+        Self { leased: Arc::new(leased), is_reported: false }
     }
 
     /// The run.
     pub fn run_id(&self) -> &str {
-        self.held.call.run_id.as_str()
+        self.leased.call.run_id.as_str()
     }
 
     /// The call.
     pub fn tool_call_id(&self) -> &str {
-        self.held.call.tool_call_id.as_str()
+        self.leased.call.tool_call_id.as_str()
     }
 
     /// The tool.
     pub fn tool(&self) -> &str {
-        &self.held.tool
+        &self.leased.tool
     }
 
     /// The attempt, from 1.
     pub fn attempt(&self) -> u32 {
-        self.held.attempt
+        self.leased.attempt
     }
 
     /// Names the effect to the outside service: the same for every attempt.
     pub fn idempotency_key(&self) -> &str {
-        &self.held.idempotency_key
+        &self.leased.idempotency_key
     }
 
     /// The newest other call of the run with the same tool and arguments. Advice only.
     pub fn twin(&self) -> Option<&Twin> {
-        self.held.twin.as_ref()
+        self.leased.twin.as_ref()
     }
 
     /// Whether the answer to the claim came only after it was sent again.
     pub fn replayed(&self) -> bool {
-        self.held.replayed
+        self.leased.replayed
     }
 
-    /// The moment, by [`crate::now_ms`], after which nothing may be sent any more.
+    /// The moment, by [`crate::now_ms`], after which nothing may be sent any more. It moves with
+    /// each renewal of the lease.
     pub fn last_moment_ms(&self) -> u64 {
-        self.held.last_moment_ms
+        self.leased.lease().last_moment_ms()
+    }
+
+    /// The same, for whoever has to hear of each renewal.
+    pub fn lease_end(&self) -> LeaseEnd {
+        self.leased.lease_end()
     }
 
     /// What is left until then.
@@ -119,7 +89,34 @@ impl Grant {
 
     /// How long ago the claim was sent.
     pub fn since_asked(&self) -> Duration {
-        self.held.since_asked()
+        self.leased.since_asked()
+    }
+
+    /// Renews the lease, once: it ends after `lease` from now on (1 s to 24 h), but never earlier
+    /// than before, and never beyond a key window.
+    ///
+    /// # Errors
+    /// `lease_over` where it is too late; then nothing may be sent after
+    /// [`Grant::last_moment_ms`].
+    pub async fn renew(&self, lease: Duration) -> Result<(), LedgerError> {
+        let lease_ms = u64::try_from(lease.as_millis()).unwrap_or(u64::MAX);
+        renew::once(&self.leased, lease_ms).await
+    }
+
+    /// Renews the lease whenever half of it is over, each time for as long as the claim asked
+    /// for, while this future is polled: beside the tool, for instance in a `select!`. It ends
+    /// once the lease lasts for `at_most` since the claim (24 h at most), or when it could not be
+    /// renewed; then the tool may go on until [`Grant::last_moment_ms`].
+    pub fn keep_renewed(&self, at_most: Duration) -> impl Future<Output = ()> + Send + use<> {
+        let at_most = at_most.min(RENEW_FOR_MAX);
+        let at_most_ms = u64::try_from(at_most.as_millis()).unwrap_or(u64::MAX);
+        let until_ms = self.leased.asked_at_ms.saturating_add(at_most_ms);
+        renew::keep(self.leased.clone(), until_ms)
+    }
+
+    /// Renews the lease as far as a tool needs it that ends at this moment.
+    pub(crate) async fn renewed_until(&self, end_ms: u64) {
+        renew::keep(self.leased.clone(), end_ms).await;
     }
 
     /// Reports how the attempt ended, again and again while no answer comes. If this future is
@@ -139,24 +136,14 @@ impl Grant {
     /// As [`Grant::finish`].
     pub async fn report(&mut self, outcome: Outcome) -> Result<OutcomeAnswer, LedgerError> {
         self.is_reported = true;
-        let held = self.held.clone();
-        let running = held.scope.ledger().background.begin();
+        let leased = self.leased.clone();
+        let running = leased.scope.ledger().background.begin();
         let reported = tokio::spawn(async move {
-            let result = report::send(&held, outcome).await;
+            let result = report::send(&leased, outcome).await;
             drop(running);
             result
         });
         reported.await.unwrap_or_else(|_| Err(LedgerError::internal()))
-    }
-}
-
-impl Held {
-    fn since_asked(&self) -> Duration {
-        Duration::from_millis(now_ms().saturating_sub(self.asked_at_ms))
-    }
-
-    pub(crate) fn said(&self, outcome: Outcome) -> Said {
-        Said { lease_token: self.lease_token.clone(), scope_id: None, is_too_large: false, outcome }
     }
 }
 
@@ -165,15 +152,16 @@ impl Drop for Grant {
         if self.is_reported {
             return;
         }
-        let held = self.held.clone();
-        let (run_id, tool_call_id) = (held.call.run_id.as_str(), held.call.tool_call_id.as_str());
-        tracing::warn!(run_id, tool_call_id, attempt = held.attempt, "a grant was dropped");
+        let leased = self.leased.clone();
+        let (run_id, tool_call_id) =
+            (leased.call.run_id.as_str(), leased.call.tool_call_id.as_str());
+        tracing::warn!(run_id, tool_call_id, attempt = leased.attempt, "a grant was dropped");
         let Ok(runtime) = Handle::try_current() else { return };
-        let running = held.scope.ledger().background.begin();
+        let running = leased.scope.ledger().background.begin();
         runtime.spawn(async move {
-            let outcome = Outcome::failed(OutcomeStatus::Unknown, held.since_asked(), "dropped");
+            let outcome = Outcome::failed(OutcomeStatus::Unknown, leased.since_asked(), "dropped");
             // If this fails, the end of the lease makes it `unknown` all the same.
-            let _ = report::send(&held, outcome).await;
+            let _ = report::send(&leased, outcome).await;
             drop(running);
         });
     }

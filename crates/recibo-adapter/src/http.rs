@@ -2,15 +2,17 @@
 
 use std::time::Duration;
 
-use recibo_api::answer::{CallAnswer, ClaimAnswer, DecisionAnswer, OutcomeAnswer, ScopeAnswer};
+use recibo_api::answer::{
+    CallAnswer, ClaimAnswer, DecisionAnswer, OutcomeAnswer, RenewalAnswer, ScopeAnswer, ScopeState,
+};
 use recibo_api::client::{Answer, Request, Service};
-use recibo_api::request::{CheckRequest, ClaimRequest, ScopeRequest};
+use recibo_api::request::{CheckRequest, ClaimRequest, RenewalRequest, ScopeRequest};
 use recibo_core::id::CallRef;
 use recibo_core::limits;
 
 use crate::error::LedgerError;
-use crate::ledger::{Checked, Claimed};
-use crate::report::Said;
+use crate::reply::{Checked, Claimed};
+use crate::report::OutcomeDelivery;
 
 #[derive(Clone)]
 pub(crate) struct Http(pub(crate) Service);
@@ -24,6 +26,11 @@ impl Http {
     pub(crate) async fn close_scope(&self, scope_id: &str) -> Result<(), LedgerError> {
         self.call(Request::delete(&["scopes", scope_id])).await?;
         Ok(())
+    }
+
+    pub(crate) async fn scope_state(&self, scope_id: &str) -> Result<ScopeState, LedgerError> {
+        let answer = self.call(Request::get(&["scopes", scope_id])).await?;
+        Ok(answer.read::<ScopeAnswer>()?.state.0)
     }
 
     pub(crate) async fn claim(
@@ -52,14 +59,26 @@ impl Http {
         &self,
         call: &CallRef,
         attempt: u32,
-        said: &Said,
+        delivery: &OutcomeDelivery,
     ) -> Result<OutcomeAnswer, LedgerError> {
         let attempt = attempt.to_string();
         let path = segments(call, &["attempts", &attempt, "outcome"]);
-        let text = said.text();
-        let shape = if text.is_none() { said.shape() } else { None };
-        let body = said.request(text.as_deref(), shape.as_deref());
+        let text = delivery.text();
+        let shape = if text.is_none() { delivery.shape() } else { None };
+        let body = delivery.request(text.as_deref(), shape.as_deref());
         Ok(self.call(Request::post(&path, &body)).await?.read()?)
+    }
+
+    pub(crate) async fn renew(
+        &self,
+        call: &CallRef,
+        attempt: u32,
+        request: RenewalRequest,
+    ) -> Result<u64, LedgerError> {
+        let attempt = attempt.to_string();
+        let path = segments(call, &["attempts", &attempt, "lease"]);
+        let answer: RenewalAnswer = self.call(Request::post(&path, &request)).await?.read()?;
+        Ok(answer.lease.duration_ms)
     }
 
     pub(crate) async fn check(

@@ -8,19 +8,19 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use recibo_api::answer::{ClaimAnswer, DecisionAnswer, OutcomeAnswer, Twin};
+use recibo_api::answer::{DecisionAnswer, OutcomeAnswer, ScopeState};
 use recibo_api::client::Service;
-use recibo_api::request::{CheckRequest, ClaimRequest, ScopeRequest};
+use recibo_api::request::{CheckRequest, ClaimRequest, RenewalRequest, ScopeRequest};
 use recibo_core::id::{CallRef, Namespace, RunId, ToolCallId};
-use recibo_core::status::{CallState, DecisionKind, Reason};
 use recibo_store::{Config, OpenError, Store, SystemClock};
 
 use crate::background::Background;
 use crate::embedded::Embedded;
 use crate::error::LedgerError;
 use crate::http::Http;
-use crate::patience::{Patience, Tries};
-use crate::report::Said;
+use crate::reply::{Checked, Claimed};
+use crate::report::OutcomeDelivery;
+use crate::retry::{Backoff, RetryPolicy};
 use crate::scope::{Scope, ScopeSpec};
 
 /// A ledger to talk to. Clones share it.
@@ -28,7 +28,7 @@ use crate::scope::{Scope, ScopeSpec};
 pub struct Ledger {
     backend: Arc<Mutex<Backend>>,
     finder: Option<Arc<Finder>>,
-    pub(crate) patience: Patience,
+    pub(crate) retry_policy: RetryPolicy,
     pub(crate) background: Background,
 }
 
@@ -41,35 +41,6 @@ enum Backend {
 /// What a finder answers: where the ledger is now, if it is anywhere.
 pub type Finding = Pin<Box<dyn Future<Output = Option<Ledger>> + Send>>;
 type Finder = dyn Fn() -> Finding + Send + Sync;
-
-/// A granted claim, however it was asked for.
-pub(crate) struct Granted {
-    pub(crate) attempt: u32,
-    pub(crate) lease_token: String,
-    pub(crate) lease_ms: u64,
-    pub(crate) idempotency_key: String,
-    pub(crate) replayed: bool,
-    pub(crate) twin: Option<Twin>,
-}
-
-/// The answer to a claim.
-pub(crate) enum Claimed {
-    Granted(Granted),
-    Advice(Box<DecisionAnswer>),
-}
-
-/// What a status check has led to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Checked {
-    /// The call's state now.
-    pub state: CallState,
-    /// What to do.
-    pub decision: DecisionKind,
-    /// Why.
-    pub reason: Reason,
-    /// When it makes sense to ask the outside service again, in milliseconds.
-    pub retry_after_ms: Option<u64>,
-}
 
 /// Calls a method of whichever backend there is.
 macro_rules! backend {
@@ -109,20 +80,20 @@ impl Ledger {
         Self {
             backend: Arc::new(Mutex::new(backend)),
             finder: None,
-            patience: Patience::default(),
+            retry_policy: RetryPolicy::default(),
             background: Background::default(),
         }
     }
 
     /// The same ledger, asked again for longer or shorter while it does not answer.
     #[must_use]
-    pub fn with_patience(mut self, patience: Patience) -> Self {
-        self.patience = patience;
+    pub fn with_retry_policy(mut self, policy: RetryPolicy) -> Self {
+        self.retry_policy = policy;
         self
     }
 
-    /// The same ledger, looked for again whenever an outcome got no answer: a service may come
-    /// back at another address.
+    /// The same ledger, looked for again whenever a request got no answer: a service may come back
+    /// at another address, or leave its folder to this process.
     #[must_use]
     pub fn with_finder(mut self, finder: impl Fn() -> Finding + Send + Sync + 'static) -> Self {
         self.finder = Some(Arc::new(finder));
@@ -180,12 +151,19 @@ impl Ledger {
         }
     }
 
-    pub(crate) async fn open_scope(&self, spec: &ScopeSpec) -> Result<String, LedgerError> {
-        let mut tries = Tries::new(self.patience.claim_tries, &self.patience);
+    pub(crate) async fn open_scope(
+        &self,
+        spec: &ScopeSpec,
+        tries: u32,
+    ) -> Result<String, LedgerError> {
+        let mut backoff = Backoff::new(tries, &self.retry_policy);
         loop {
             let request = ScopeRequest { label: spec.label.clone(), ttl_ms: spec.ttl_ms() };
             match backend!(self.open_scope(request)) {
-                Err(error) if error.is_passing() && tries.take() => tries.wait().await,
+                Err(error) if error.is_passing() && backoff.take() => {
+                    backoff.wait().await;
+                    self.find_again().await;
+                }
                 result => return result,
             }
         }
@@ -193,6 +171,15 @@ impl Ledger {
 
     pub(crate) async fn close_scope(&self, scope_id: &str) -> Result<(), LedgerError> {
         backend!(self.close_scope(scope_id))
+    }
+
+    /// Whether a scope still signs.
+    pub(crate) async fn scope_signs(&self, scope_id: &str) -> Result<bool, LedgerError> {
+        match backend!(self.scope_state(scope_id)) {
+            Ok(state) => Ok(state == ScopeState::Open),
+            Err(error) if error.is_scope_gone() => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     pub(crate) async fn claim(
@@ -207,9 +194,19 @@ impl Ledger {
         &self,
         call: &CallRef,
         attempt: u32,
-        said: &Said,
+        delivery: &OutcomeDelivery,
     ) -> Result<OutcomeAnswer, LedgerError> {
-        backend!(self.report(call, attempt, said))
+        backend!(self.report(call, attempt, delivery))
+    }
+
+    /// Asks for another end of a lease; gives what is left of it.
+    pub(crate) async fn renew(
+        &self,
+        call: &CallRef,
+        attempt: u32,
+        request: RenewalRequest,
+    ) -> Result<u64, LedgerError> {
+        backend!(self.renew(call, attempt, request))
     }
 
     /// Looks for the ledger again. What it is replaced by is shared by all clones.
@@ -231,22 +228,6 @@ impl fmt::Debug for Ledger {
         match self.backend() {
             Backend::Http(Http(service)) => f.debug_tuple("Ledger").field(&service).finish(),
             Backend::Embedded(_) => f.debug_tuple("Ledger").finish_non_exhaustive(),
-        }
-    }
-}
-
-impl From<ClaimAnswer> for Claimed {
-    fn from(answer: ClaimAnswer) -> Self {
-        match answer {
-            ClaimAnswer::Granted(granted) => Self::Granted(Granted {
-                attempt: granted.attempt,
-                lease_token: granted.lease.token,
-                lease_ms: granted.lease.duration_ms,
-                idempotency_key: granted.idempotency_key,
-                replayed: granted.replayed,
-                twin: granted.twin,
-            }),
-            ClaimAnswer::Advice(advice) => Self::Advice(advice),
         }
     }
 }

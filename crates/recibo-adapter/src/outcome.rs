@@ -19,12 +19,16 @@ pub struct Outcome {
     pub output: Option<Output>,
     /// A JSON object of at most 2 KiB; without one, the shape of the output.
     pub summary: Option<Box<RawValue>>,
-    /// 1 to 64 of `a-z0-9_.`; needed for all but `Ok`.
+    /// 1 to 64 of `A-Za-z0-9_.:-`; needed for all but `Ok`.
     pub error_class: Option<String>,
     /// What the outside service calls the effect.
     pub provider_ref: Option<String>,
     /// Links to a message, for instance one that was sent.
     pub message_id: Option<String>,
+    /// With `Unknown`: the outside service has answered, and the model has seen it, but it does
+    /// not say whether anything took effect. Such an attempt holds back no call that does the
+    /// same.
+    pub answered: bool,
 }
 
 /// A result.
@@ -52,7 +56,7 @@ impl Outcome {
         Self { output: Some(output), ..Self::bare(OutcomeStatus::Ok, duration) }
     }
 
-    /// Anything else. `error_class` is 1 to 64 of `a-z0-9_.`
+    /// Anything else. `error_class` is 1 to 64 of `A-Za-z0-9_.:-`
     pub fn failed(
         status: OutcomeStatus,
         duration: Duration,
@@ -70,6 +74,7 @@ impl Outcome {
             error_class: None,
             provider_ref: None,
             message_id: None,
+            answered: false,
         }
     }
 }

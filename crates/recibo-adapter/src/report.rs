@@ -8,18 +8,18 @@ use recibo_core::{limits, summary};
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::error::LedgerError;
-use crate::grant::Held;
+use crate::leased::LeasedAttempt;
 use crate::outcome::{Outcome, Output};
-use crate::patience::Tries;
+use crate::retry::Backoff;
 
-/// Longest result, as JSON, that is sent as text: the body limit is 1 MiB, and something is
-/// left for the other members. Longer ones go as a hash.
+/// Longest result, as JSON, that is sent as text. Longer ones go as a hash: the ledger would only
+/// hash them, and proxies often have body limits of 1 MiB.
 const TEXT_BYTES_MAX: usize = 700 * 1024;
 
 /// An outcome on its way.
-pub(crate) struct Said {
+pub(crate) struct OutcomeDelivery {
     pub(crate) lease_token: String,
-    /// A living scope, if the attempt's own may be gone.
+    /// A living scope, if the attempt's own is gone.
     pub(crate) scope_id: Option<String>,
     /// Whether the ledger found the text too large.
     pub(crate) is_too_large: bool,
@@ -27,38 +27,56 @@ pub(crate) struct Said {
 }
 
 /// Sends the outcome, again and again while no answer comes. The same outcome twice is one.
-pub(crate) async fn send(held: &Held, outcome: Outcome) -> Result<OutcomeAnswer, LedgerError> {
-    let ledger = held.scope.ledger();
-    let mut tries = Tries::new(ledger.patience.report_tries, &ledger.patience);
-    let mut said = held.said(outcome);
-    let is_ok = said.outcome.status == OutcomeStatus::Ok;
-    if is_ok {
-        // Another call of the turn may have found out already that the scope is gone.
-        said.scope_id = held.scope.current().await.filter(|id| *id != held.scope_id);
-    }
+pub(crate) async fn send(
+    leased: &LeasedAttempt,
+    outcome: Outcome,
+) -> Result<OutcomeAnswer, LedgerError> {
+    let ledger = leased.scope.ledger();
+    let policy = &ledger.retry_policy;
+    let mut backoff = Backoff::new(policy.report_tries, policy);
+    let mut signer_backoff = Backoff::new(policy.claim_tries, policy);
+    let mut delivery = OutcomeDelivery::new(leased, outcome);
     loop {
-        let error = match ledger.report(&held.call, held.attempt, &said).await {
-            Ok(answer) => return Ok(answer),
+        if delivery.outcome.status == OutcomeStatus::Ok {
+            match leased.scope.other_signer(&leased.scope_id).await {
+                Ok(scope_id) => delivery.scope_id = scope_id,
+                Err(error) if error.is_passing() && signer_backoff.take() => {
+                    signer_backoff.wait().await;
+                    ledger.find_again().await;
+                    continue;
+                }
+                // To be recorded is more than to be signed.
+                Err(error) => tracing::warn!(%error, "no scope is known to sign a success"),
+            }
+        }
+        let error = match ledger.report(&leased.call, leased.attempt, &delivery).await {
+            Ok(answer) => {
+                if delivery.scope_id.is_some() {
+                    leased.scope.close_if_closed().await;
+                }
+                return Ok(answer);
+            }
             Err(error) => error,
         };
-        if error.code() == Some(Code::BodyTooLarge) && !said.is_too_large {
-            said.is_too_large = true;
+        if error.code() == Some(Code::BodyTooLarge) && !delivery.is_too_large {
+            delivery.is_too_large = true;
             continue;
         }
-        if !error.is_passing() || !tries.take() {
+        if !error.is_passing() || !backoff.take() {
             return Err(error);
         }
-        tries.wait().await;
-        // The service may have ended or moved; then its scopes are gone with it, and a success
-        // needs another one that signs. Failures here show in the next try.
+        backoff.wait().await;
+        // The service may have ended or moved.
         ledger.find_again().await;
-        if is_ok && said.scope_id.is_none() {
-            said.scope_id = held.scope.renew(&held.scope_id).await.ok();
-        }
     }
 }
 
-impl Said {
+impl OutcomeDelivery {
+    fn new(leased: &LeasedAttempt, outcome: Outcome) -> Self {
+        let lease_token = leased.lease_token.clone();
+        Self { lease_token, scope_id: None, is_too_large: false, outcome }
+    }
+
     /// The result as a JSON string, if it is a text that may be sent. Looks at the length first:
     /// the JSON of a text is up to six times as long.
     pub(crate) fn text(&self) -> Option<Box<RawValue>> {
@@ -105,7 +123,8 @@ impl Said {
             provider_ref: outcome.provider_ref.clone(),
             message_id: outcome.message_id.clone(),
             scope_id: self.scope_id.clone(),
-            answered: None,
+            answered: (outcome.answered && outcome.status == OutcomeStatus::Unknown)
+                .then_some(true),
         }
     }
 }
@@ -120,10 +139,11 @@ mod tests {
     use super::*;
 
     fn sent(outcome: Outcome, is_too_large: bool) -> Value {
-        let said = Said { lease_token: "t".into(), scope_id: None, is_too_large, outcome };
-        let text = said.text();
-        let shape = if text.is_none() { said.shape() } else { None };
-        serde_json::to_value(said.request(text.as_deref(), shape.as_deref())).unwrap()
+        let lease_token = "t".into();
+        let delivery = OutcomeDelivery { lease_token, scope_id: None, is_too_large, outcome };
+        let text = delivery.text();
+        let shape = if text.is_none() { delivery.shape() } else { None };
+        serde_json::to_value(delivery.request(text.as_deref(), shape.as_deref())).unwrap()
     }
 
     fn ok(text: &str) -> Outcome {

@@ -1,75 +1,34 @@
 //! One call: claim, run, classify, record; again where the ledger permits it.
 
+use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use recibo_api::answer::{DecisionAnswer, OutcomeAnswer, Twin};
 use recibo_core::effect::Effect;
-use recibo_core::receipt::receipt_line;
-use recibo_core::status::{DecisionKind, OutcomeStatus};
+use recibo_core::status::{DecisionKind, OutcomeStatus, Reason};
 use tokio::time::sleep;
 
 use crate::claim::{CallSpec, Permission};
+use crate::context::Context;
 use crate::contract::ToolContract;
 use crate::error::LedgerError;
 use crate::grant::Grant;
+use crate::held_back;
 use crate::lease::now_ms;
 use crate::outcome::{Outcome, Output};
+use crate::renew::RENEW_FOR_MAX;
+use crate::result::{self, Ended, ToolResult};
 use crate::seen::{Seen, see};
 use crate::status::{self, Settled};
 use crate::tool::{Attempt, ToolCall, ToolError, ToolOutput};
-use crate::turn::Turn;
 use crate::words;
 
 /// The clock is looked at this often: a machine that has slept must not find a tool running
 /// beyond its lease.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-
-/// What the model may be told of a call, and what a program may want to know.
-#[derive(Clone)]
-#[non_exhaustive]
-pub struct ToolResult {
-    /// For the model: the result and, after a line feed, its receipt line; or what is known.
-    pub text: String,
-    /// Whether `text` is no result of the tool.
-    pub is_error: bool,
-    /// How it ended.
-    pub ended: Ended,
-    /// The call's id in the ledger.
-    pub tool_call_id: String,
-    /// Attempts that were made now.
-    pub attempts: u32,
-    /// The receipt.
-    pub token: Option<String>,
-    /// Another call of the run with the same tool and arguments, which is done, under way or
-    /// unknown. Advice only: two calls may be meant.
-    pub twin: Option<Twin>,
-}
-
-/// How a call ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// It succeeded, now or before.
-    Ok,
-    /// Its last attempt ended otherwise.
-    Failed(OutcomeStatus),
-    /// The ledger did not permit it.
-    NotRun(DecisionKind),
-    /// The ledger refused the request, or was not to be reached.
-    NoDecision,
-}
-
-/// Without the text, which holds the result.
-impl std::fmt::Debug for ToolResult {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ToolResult")
-            .field("tool_call_id", &self.tool_call_id)
-            .field("ended", &self.ended)
-            .field("attempts", &self.attempts)
-            .finish_non_exhaustive()
-    }
-}
 
 type Running = Pin<Box<dyn Future<Output = Result<ToolOutput, ToolError>> + Send>>;
 
@@ -84,9 +43,10 @@ enum Tried {
 }
 
 pub(crate) async fn call<F, Fut>(
-    turn: &Turn,
+    context: &Arc<Context>,
     contract: &ToolContract,
     call: ToolCall,
+    id: String,
     mut tool: F,
 ) -> ToolResult
 where
@@ -94,40 +54,36 @@ where
     Fut: Future<Output = Result<ToolOutput, ToolError>> + Send + 'static,
 {
     let mut tool = |attempt| -> Running { Box::pin(tool(attempt)) };
-    let id = turn.call_id(call.provider_call_id.as_deref());
-    if !turn.adapter().settings().enabled {
-        return without_ledger(turn, contract, &call, id, &mut tool).await;
+    let settings = &context.run.settings;
+    if !settings.enabled {
+        return without_ledger(context, contract, &call, id, &mut tool).await;
     }
-    let spec = match spec(turn, contract, &call, &id) {
+    let mut spec = match spec(context, contract, &call, &id) {
         Ok(spec) => spec,
-        Err(error) => return no_decision(id, &error),
+        Err(error) => return result::no_decision(id, &error),
     };
     let (mut attempts, mut checks, mut last) = (0, 0, None);
     loop {
-        let grant = match turn.scope().claim(&spec).await {
+        spec.knows = context.run.told();
+        let grant = match context.scope.claim(&spec).await {
             Ok(Permission::Granted(grant)) => grant,
             Ok(Permission::Refused(advice)) => {
-                if advice.decision.0 == DecisionKind::CheckStatus && checks < contract.checks_max {
-                    checks += 1;
-                    match status::settle(turn, contract, &advice).await {
-                        Settled::AskAgain => continue,
-                        Settled::Told(text) => return not_run(&advice, text, attempts),
-                        Settled::NotAsked => {}
-                    }
+                match not_granted(context, contract, &advice, &mut checks).await {
+                    Some(result) => return result.after(attempts),
+                    None => continue,
                 }
-                return refused(turn, &advice, attempts);
             }
             // What is known of the attempts that were made says more.
             Err(error) => match last {
                 Some(result) => return result,
-                None if error.is_passing() && turn.adapter().settings().fail_open => {
-                    return open(turn, contract, &call, id, &mut tool).await;
+                None if error.is_passing() && settings.fail_open => {
+                    return open(context, contract, &call, id, &mut tool).await;
                 }
-                None => return no_decision(id, &error),
+                None => return result::no_decision(id, &error),
             },
         };
         attempts += 1;
-        match attempt(turn, contract, &call, grant, attempts, &mut tool).await {
+        match attempt(context, contract, &call, grant, attempts, &mut tool).await {
             Tried::Done(result) => return result,
             Tried::Failed { result, may_ask_again } => {
                 if !may_ask_again || attempts >= contract.attempts_max {
@@ -141,14 +97,17 @@ where
 }
 
 fn spec(
-    turn: &Turn,
+    context: &Context,
     contract: &ToolContract,
     call: &ToolCall,
     id: &str,
 ) -> Result<CallSpec, LedgerError> {
-    let run_id = turn.adapter().run_id();
-    let mut spec = CallSpec::new(run_id, id, &contract.tool, &call.arguments)?;
+    let mut spec = CallSpec::new(&context.run.run_id, id, &contract.tool, &call.arguments)?;
     spec.effect = contract.effect;
+    spec.key_window = contract.key_window;
+    spec.settle = contract.settle;
+    spec.on_twin = contract.on_twin;
+    spec.twin_window = contract.twin_window;
     spec.lease = contract.lease_asked();
     spec.wait = contract.wait_asked();
     spec.labels = call.labels.clone();
@@ -158,22 +117,50 @@ fn spec(
     Ok(spec)
 }
 
+/// What the model is told of advice; `None` where the outside service was asked and the claim
+/// may come again.
+async fn not_granted(
+    context: &Context,
+    contract: &ToolContract,
+    advice: &DecisionAnswer,
+    checks: &mut u32,
+) -> Option<ToolResult> {
+    let twin = held_back::twin_of(advice);
+    let may_settle =
+        advice.decision.0 == DecisionKind::CheckStatus || advice.reason.0 == Reason::TwinUnknown;
+    if may_settle && *checks < contract.checks_max {
+        *checks += 1;
+        let settled = match twin {
+            Some(twin) => held_back::settle(context, contract, twin).await,
+            None => status::settle(context, contract, advice).await,
+        };
+        match settled {
+            Settled::AskAgain => return None,
+            Settled::Told(text) if twin.is_none() => return Some(result::not_run(advice, text)),
+            Settled::Told(_) | Settled::NotAsked => {}
+        }
+    }
+    Some(match twin {
+        Some(twin) => held_back::told(context, advice, twin).await,
+        None => result::refused(context, advice),
+    })
+}
+
 async fn attempt(
-    turn: &Turn,
+    context: &Arc<Context>,
     contract: &ToolContract,
     call: &ToolCall,
     mut grant: Grant,
     attempts: u32,
     tool: &mut impl FnMut(Attempt) -> Running,
 ) -> Tried {
-    let failure = Failure { turn, contract, attempts, twin: grant.twin().cloned() };
+    let failure = Failure { context, contract, attempts, twin: grant.twin().cloned() };
     if !grant.may_send() {
         let error = ToolError::retryable("lease_over", "");
         return failure.report(grant, &error, Duration::ZERO).await;
     }
     let began_ms = now_ms();
-    let timeout_ms = u64::try_from(contract.timeout.as_millis()).unwrap_or(u64::MAX);
-    let end_ms = began_ms.saturating_add(timeout_ms).min(grant.last_moment_ms());
+    let time_left = contract.timeout.unwrap_or(RENEW_FOR_MAX);
     let mut running = tool(Attempt {
         run_id: grant.run_id().to_owned(),
         tool_call_id: grant.tool_call_id().to_owned(),
@@ -181,17 +168,18 @@ async fn attempt(
         idempotency_key: Some(
             call.operation_key.clone().unwrap_or_else(|| grant.idempotency_key().to_owned()),
         ),
-        time_left: Duration::from_millis(end_ms.saturating_sub(began_ms)),
+        time_left,
         twin: grant.twin().cloned(),
     });
-    let ended = until(&mut running, end_ms).await;
+    let ended = until_timeout(&mut running, &grant, end_ms(began_ms, time_left)).await;
     let took = Duration::from_millis(now_ms().saturating_sub(began_ms));
     match ended {
         Some(Ok(output)) => {
             let (id, twin) = (grant.tool_call_id().to_owned(), failure.twin);
             let seen = see(contract, &output);
             let recorded = grant.finish(success(&seen, &output, took)).await;
-            Tried::Done(succeeded(turn, seen, recorded, id, attempts, twin))
+            let result = result::succeeded(context, seen, recorded, id);
+            Tried::Done(result.after(attempts).with_twin(twin))
         }
         Some(Err(error)) => failure.report(grant, &error, took).await,
         None => {
@@ -201,9 +189,9 @@ async fn attempt(
             let recorded = grant.report(outcome).await;
             let id = grant.tool_call_id().to_owned();
             if let Some(running) = running {
-                tokio::spawn(late(turn.clone(), contract.clone(), grant, running, began_ms));
+                tokio::spawn(late(context.clone(), contract.clone(), grant, running, began_ms));
             }
-            failure.tried(id, OutcomeStatus::Timeout, "timeout", "", recorded)
+            failure.tried(id, &ToolError::timeout(), recorded)
         }
     }
 }
@@ -211,13 +199,13 @@ async fn attempt(
 /// Waits for an answer that comes after its time, as long as the lease permits, and records it.
 /// The first definite outcome after a timeout is taken.
 async fn late(
-    turn: Turn,
+    context: Arc<Context>,
     contract: ToolContract,
     grant: Grant,
     mut running: Running,
     began_ms: u64,
 ) {
-    let Some(ended) = until(&mut running, grant.last_moment_ms()).await else { return };
+    let Some(ended) = until(&mut running, || grant.last_moment_ms()).await else { return };
     let took = Duration::from_millis(now_ms().saturating_sub(began_ms));
     let (outcome, text) = match &ended {
         Ok(output) => {
@@ -231,26 +219,51 @@ async fn late(
         Err(_) => return,
     };
     match grant.finish(outcome).await {
-        Ok(answer) => turn.keep(&answer, text.as_deref()),
+        Ok(answer) => context.kept.keep(&answer, text.as_deref()),
         Err(error) => tracing::warn!(%error, "a late outcome could not be recorded"),
+    }
+}
+
+/// The answer of a tool, or `None` when its time or its lease is over. The lease is renewed
+/// meanwhile, as far as the tool's time needs it.
+async fn until_timeout(
+    running: &mut Running,
+    grant: &Grant,
+    end_ms: u64,
+) -> Option<Result<ToolOutput, ToolError>> {
+    let renewing = async {
+        grant.renewed_until(end_ms).await;
+        std::future::pending::<Infallible>().await
+    };
+    tokio::select! {
+        biased;
+        ended = until(running, || end_ms.min(grant.last_moment_ms())) => ended,
+        never = renewing => match never {},
     }
 }
 
 /// The answer of a tool, or `None` when its time is over. The clock that decides goes on while
 /// the machine sleeps; the runtime's may not.
-async fn until(running: &mut Running, end_ms: u64) -> Option<Result<ToolOutput, ToolError>> {
+async fn until(
+    running: &mut Running,
+    end_ms: impl Fn() -> u64,
+) -> Option<Result<ToolOutput, ToolError>> {
     loop {
-        let left = Duration::from_millis(end_ms.saturating_sub(now_ms()));
+        let left = Duration::from_millis(end_ms().saturating_sub(now_ms()));
         tokio::select! {
             biased;
             ended = &mut *running => return Some(ended),
             () = sleep(left.min(LOOK_EVERY)) => {
-                if now_ms() >= end_ms {
+                if now_ms() >= end_ms() {
                     return None;
                 }
             }
         }
     }
+}
+
+fn end_ms(began_ms: u64, time_left: Duration) -> u64 {
+    began_ms.saturating_add(u64::try_from(time_left.as_millis()).unwrap_or(u64::MAX))
 }
 
 fn success(seen: &Seen, output: &ToolOutput, took: Duration) -> Outcome {
@@ -261,38 +274,9 @@ fn success(seen: &Seen, output: &ToolOutput, took: Duration) -> Outcome {
     outcome
 }
 
-fn succeeded(
-    turn: &Turn,
-    seen: Seen,
-    recorded: Result<OutcomeAnswer, LedgerError>,
-    tool_call_id: String,
-    attempts: u32,
-    twin: Option<Twin>,
-) -> ToolResult {
-    let (line, token) = match recorded {
-        Ok(answer) => {
-            turn.keep(&answer, Some(&seen.text));
-            (answer.receipt_line, answer.record.token)
-        }
-        Err(error) => {
-            tracing::warn!(%error, tool_call_id, "a success could not be recorded");
-            (Some(words::NOT_RECORDED.to_owned()), None)
-        }
-    };
-    let text = with_line(seen.text, line.as_deref());
-    ToolResult { text, is_error: false, ended: Ended::Ok, tool_call_id, attempts, token, twin }
-}
-
-fn with_line(text: String, line: Option<&str>) -> String {
-    match line {
-        Some(line) => format!("{text}\n{line}"),
-        None => text,
-    }
-}
-
 /// An attempt that failed.
 struct Failure<'a> {
-    turn: &'a Turn,
+    context: &'a Context,
     contract: &'a ToolContract,
     attempts: u32,
     twin: Option<Twin>,
@@ -301,37 +285,31 @@ struct Failure<'a> {
 impl Failure<'_> {
     async fn report(self, grant: Grant, error: &ToolError, took: Duration) -> Tried {
         let id = grant.tool_call_id().to_owned();
-        let recorded = grant.finish(Outcome::failed(error.status, took, &error.class)).await;
-        self.tried(id, error.status, &error.class, &error.message, recorded)
+        let mut outcome = Outcome::failed(error.status, took, &error.class);
+        outcome.answered = error.is_answered;
+        let recorded = grant.finish(outcome).await;
+        self.tried(id, error, recorded)
     }
 
     fn tried(
         self,
         tool_call_id: String,
-        status: OutcomeStatus,
-        class: &str,
-        message: &str,
+        error: &ToolError,
         recorded: Result<OutcomeAnswer, LedgerError>,
     ) -> Tried {
         let may_ask_again = match &recorded {
             Ok(answer) => {
-                self.turn.keep(answer, None);
-                self.may_ask_again(status, answer.record.effect.0)
+                self.context.kept.keep(answer, None);
+                self.may_ask_again(error.status, answer.record.effect.0)
             }
             Err(error) => {
                 tracing::warn!(%error, tool_call_id, "a failure could not be recorded");
                 false
             }
         };
-        let result = ToolResult {
-            text: words::failed(status, class, message),
-            is_error: true,
-            ended: Ended::Failed(status),
-            tool_call_id,
-            attempts: self.attempts,
-            token: None,
-            twin: self.twin,
-        };
+        let ended = Ended::Failed(error.status);
+        let result = ToolResult::new(words::failed(error), ended, tool_call_id);
+        let result = result.after(self.attempts).with_twin(self.twin);
         Tried::Failed { result, may_ask_again }
     }
 
@@ -349,101 +327,42 @@ impl Failure<'_> {
     }
 }
 
-/// Advice: the result of before if it is here, else what is known.
-fn refused(turn: &Turn, advice: &DecisionAnswer, attempts: u32) -> ToolResult {
-    let record = advice.record.as_ref().filter(|_| advice.decision.0 == DecisionKind::Reuse);
-    let Some((text, record)) = record.and_then(|record| Some((turn.kept_result(record)?, record)))
-    else {
-        return not_run(advice, words::advice(advice), attempts);
-    };
-    let line = record.token.as_deref().map(line_of);
-    ToolResult {
-        text: with_line(text, line.as_deref()),
-        is_error: false,
-        ended: Ended::Ok,
-        tool_call_id: advice.tool_call_id.clone(),
-        attempts,
-        token: record.token.clone(),
-        twin: advice.twin.clone(),
-    }
-}
-
-/// A token that the ledger gave is well formed; any other is shown as it is.
-fn line_of(token: &str) -> String {
-    match token.parse() {
-        Ok(token) => receipt_line(&token),
-        Err(_) => format!("[receipt: {token}]"),
-    }
-}
-
-fn not_run(advice: &DecisionAnswer, text: String, attempts: u32) -> ToolResult {
-    ToolResult {
-        text,
-        is_error: true,
-        ended: Ended::NotRun(advice.decision.0),
-        tool_call_id: advice.tool_call_id.clone(),
-        attempts,
-        token: None,
-        twin: advice.twin.clone(),
-    }
-}
-
-fn no_decision(tool_call_id: String, error: &LedgerError) -> ToolResult {
-    tracing::warn!(%error, tool_call_id, "a call was not run");
-    ToolResult {
-        text: words::no_decision(error),
-        is_error: true,
-        ended: Ended::NoDecision,
-        tool_call_id,
-        attempts: 0,
-        token: None,
-        twin: None,
-    }
-}
-
 /// The ledger cannot be reached, and the operator wants to go on without it.
 async fn open(
-    turn: &Turn,
+    context: &Context,
     contract: &ToolContract,
     call: &ToolCall,
     id: String,
     tool: &mut impl FnMut(Attempt) -> Running,
 ) -> ToolResult {
-    turn.adapter().count_unreceipted();
+    context.run.count_unreceipted();
     tracing::warn!(tool_call_id = id, "a tool runs without the ledger: it cannot be reached");
-    let mut result = without_ledger(turn, contract, call, id, tool).await;
-    result.text = with_line(result.text, Some(words::UNRECEIPTED));
-    result
+    let result = without_ledger(context, contract, call, id, tool).await;
+    result.with_line(Some(words::UNRECEIPTED))
 }
 
 /// One attempt that nobody permits and nothing records.
 async fn without_ledger(
-    turn: &Turn,
+    context: &Context,
     contract: &ToolContract,
     call: &ToolCall,
     tool_call_id: String,
     tool: &mut impl FnMut(Attempt) -> Running,
 ) -> ToolResult {
+    let time_left = contract.timeout.unwrap_or(Duration::MAX);
     let mut running = tool(Attempt {
-        run_id: turn.adapter().run_id().to_owned(),
+        run_id: context.run.run_id.clone(),
         tool_call_id: tool_call_id.clone(),
         number: 1,
         idempotency_key: call.operation_key.clone(),
-        time_left: contract.timeout,
+        time_left,
         twin: None,
     });
-    let timeout_ms = u64::try_from(contract.timeout.as_millis()).unwrap_or(u64::MAX);
-    let (text, ended) = match until(&mut running, now_ms().saturating_add(timeout_ms)).await {
+    let end_ms = end_ms(now_ms(), time_left);
+    let (text, ended) = match until(&mut running, || end_ms).await {
         Some(Ok(output)) => (see(contract, &output).text, Ended::Ok),
-        Some(Err(error)) => {
-            let text = words::failed(error.status, &error.class, &error.message);
-            (text, Ended::Failed(error.status))
-        }
-        None => {
-            let status = OutcomeStatus::Timeout;
-            (words::failed(status, "timeout", ""), Ended::Failed(status))
-        }
+        Some(Err(error)) => (words::failed(&error), Ended::Failed(error.status)),
+        None => (words::failed(&ToolError::timeout()), Ended::Failed(OutcomeStatus::Timeout)),
     };
-    let is_error = ended != Ended::Ok;
-    ToolResult { text, is_error, ended, tool_call_id, attempts: 1, token: None, twin: None }
+    ToolResult::new(text, ended, tool_call_id).after(1)
 }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use recibo_api::answer::DecisionAnswer;
 use tokio::sync::Mutex;
 
 use crate::claim::{self, CallSpec, Permission};
@@ -32,13 +33,20 @@ pub struct Scope(Arc<Inner>);
 struct Inner {
     ledger: Ledger,
     spec: ScopeSpec,
-    /// Those that were opened; the last one signs.
-    ids: Mutex<Vec<String>>,
+    opened: Mutex<Opened>,
+}
+
+#[derive(Default)]
+struct Opened {
+    /// The last one signs.
+    ids: Vec<String>,
+    /// Whether the owner has closed it, and nothing was claimed since.
+    is_closed: bool,
 }
 
 impl Scope {
     pub(crate) fn new(ledger: Ledger, spec: ScopeSpec) -> Self {
-        Self(Arc::new(Inner { ledger, spec, ids: Mutex::default() }))
+        Self(Arc::new(Inner { ledger, spec, opened: Mutex::default() }))
     }
 
     /// The ledger that it is a scope of.
@@ -51,10 +59,11 @@ impl Scope {
     /// # Errors
     /// Where no scope can be opened.
     pub async fn open(&self) -> Result<String, LedgerError> {
-        let mut ids = self.0.ids.lock().await;
-        match ids.last() {
+        let mut opened = self.0.opened.lock().await;
+        opened.is_closed = false;
+        match opened.ids.last() {
             Some(id) => Ok(id.clone()),
-            None => self.open_another(&mut ids).await,
+            None => self.open_another(&mut opened, self.claim_tries()).await,
         }
     }
 
@@ -64,7 +73,11 @@ impl Scope {
     /// # Errors
     /// If the ledger cannot be reached; then the scope's time ends it.
     pub async fn close(&self) -> Result<(), LedgerError> {
-        let ids = std::mem::take(&mut *self.0.ids.lock().await);
+        let ids = {
+            let mut opened = self.0.opened.lock().await;
+            opened.is_closed = true;
+            std::mem::take(&mut opened.ids)
+        };
         let mut result = Ok(());
         for id in ids {
             match self.0.ledger.close_scope(&id).await {
@@ -75,8 +88,10 @@ impl Scope {
         result
     }
 
-    /// Asks for permission to run a call. While another attempt is under way it waits up to
-    /// `spec.wait` for its end and asks again.
+    /// Asks for permission to run a call. While another attempt at the call, or another call that
+    /// does the same, is under way, it waits up to `spec.wait` for its end and asks again. If
+    /// that other call has succeeded, the answer is `reuse` with the reason `twin_ok_late`, and
+    /// its record.
     ///
     /// If this future is dropped, nothing is left open: an attempt granted meanwhile is reported
     /// as `retryable_error`, since nothing was sent.
@@ -96,23 +111,71 @@ impl Scope {
         claim::now(self, spec).await
     }
 
-    /// Its id now, if it was opened.
-    pub(crate) async fn current(&self) -> Option<String> {
-        self.0.ids.lock().await.last().cloned()
+    /// After the advice to wait: waits for the end of what is under way. `None`: claim again.
+    /// Else what is known instead: it is still under way, or another call that does the same
+    /// has succeeded (`reuse`, `twin_ok_late`).
+    ///
+    /// # Errors
+    /// What stands between here and the ledger.
+    pub async fn wait_out(
+        &self,
+        advice: &DecisionAnswer,
+        wait: Duration,
+    ) -> Result<Option<Box<DecisionAnswer>>, LedgerError> {
+        claim::wait_out(&self.0.ledger, advice, wait).await
+    }
+
+    /// A scope that signs in place of the one that was claimed in, opened if need be; `None` if
+    /// that one still signs. The ledger is asked, since a restart shows in nothing else, and an
+    /// outcome is taken once: a receipt that it does not bring is lost.
+    pub(crate) async fn other_signer(&self, claimed: &str) -> Result<Option<String>, LedgerError> {
+        let ledger = &self.0.ledger;
+        if ledger.scope_signs(claimed).await? {
+            return Ok(None);
+        }
+        let current = self.0.opened.lock().await.ids.last().cloned();
+        let gone = match current {
+            Some(id) if id == claimed => id,
+            Some(id) if ledger.scope_signs(&id).await? => return Ok(Some(id)),
+            Some(id) => id,
+            None => claimed.to_owned(),
+        };
+        // Once: the report that needs it comes again by itself.
+        self.replace(&gone, 1).await.map(Some)
     }
 
     /// Opens another one in place of one that signs no more, unless somebody has.
     pub(crate) async fn renew(&self, gone: &str) -> Result<String, LedgerError> {
-        let mut ids = self.0.ids.lock().await;
-        match ids.last() {
-            Some(id) if id != gone => Ok(id.clone()),
-            _ => self.open_another(&mut ids).await,
+        self.replace(gone, self.claim_tries()).await
+    }
+
+    /// Closes what a report has opened after the owner closed the scope.
+    pub(crate) async fn close_if_closed(&self) {
+        let is_left_open = {
+            let opened = self.0.opened.lock().await;
+            opened.is_closed && !opened.ids.is_empty()
+        };
+        if is_left_open {
+            // If this fails, the scope's time ends it.
+            let _ = self.close().await;
         }
     }
 
-    async fn open_another(&self, ids: &mut Vec<String>) -> Result<String, LedgerError> {
-        let id = self.0.ledger.open_scope(&self.0.spec).await?;
-        ids.push(id.clone());
+    async fn replace(&self, gone: &str, tries: u32) -> Result<String, LedgerError> {
+        let mut opened = self.0.opened.lock().await;
+        match opened.ids.last() {
+            Some(id) if id != gone => Ok(id.clone()),
+            _ => self.open_another(&mut opened, tries).await,
+        }
+    }
+
+    async fn open_another(&self, opened: &mut Opened, tries: u32) -> Result<String, LedgerError> {
+        let id = self.0.ledger.open_scope(&self.0.spec, tries).await?;
+        opened.ids.push(id.clone());
         Ok(id)
+    }
+
+    fn claim_tries(&self) -> u32 {
+        self.0.ledger.retry_policy.claim_tries
     }
 }

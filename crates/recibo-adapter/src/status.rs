@@ -8,9 +8,9 @@ use recibo_api::{Code, Word};
 use recibo_core::status::{CheckAnswer, DecisionKind};
 use tokio::time::{sleep, timeout};
 
+use crate::context::Context;
 use crate::contract::{StatusQuestion, ToolContract};
 use crate::lease::now_ms;
-use crate::turn::Turn;
 use crate::words;
 
 /// What asking has led to.
@@ -26,7 +26,7 @@ pub(crate) enum Settled {
 /// Asks and reports. Where the answer is not final yet, waits until it will be, but no longer
 /// than the contract waits for another attempt.
 pub(crate) async fn settle(
-    turn: &Turn,
+    context: &Context,
     contract: &ToolContract,
     advice: &DecisionAnswer,
 ) -> Settled {
@@ -45,15 +45,15 @@ pub(crate) async fn settle(
     };
     // What it says holds for the moment of the question, not of the answer.
     let asked_at_ms = now_ms();
-    let answer = timeout(contract.timeout, hook(question)).await;
+    let answer = timeout(contract.patience(), hook(question)).await;
     let check = CheckRequest {
         answer: Word(answer.unwrap_or(CheckAnswer::Indeterminate)),
         source: contract.tool.clone(),
         age_ms: Some(now_ms().saturating_sub(asked_at_ms)),
         provider_ref: None,
     };
-    let adapter = turn.adapter();
-    let ledger = adapter.settings().reconciler.as_ref().unwrap_or(adapter.ledger());
+    let run = &context.run;
+    let ledger = run.settings.reconciler.as_ref().unwrap_or(&run.ledger);
     let checked = ledger.check(&advice.run_id, &advice.tool_call_id, attempt, check).await;
     match checked {
         Ok(checked) if checked.decision != DecisionKind::CheckStatus => Settled::AskAgain,

@@ -59,7 +59,8 @@ pub struct Attempt {
     /// For the outside service: the caller's own key, else the ledger's, the same on every
     /// attempt. `None` if neither is there.
     pub idempotency_key: Option<String>,
-    /// How long it may take.
+    /// How long it may take, where its lease need not be renewed or can be: the future is
+    /// dropped when its time or its lease is over.
     pub time_left: Duration,
     /// Another call of the run that asks for the same. Advice only.
     pub twin: Option<Twin>,
@@ -117,6 +118,7 @@ pub struct ToolError {
     pub(crate) status: OutcomeStatus,
     pub(crate) class: String,
     pub(crate) message: String,
+    pub(crate) is_answered: bool,
 }
 
 impl ToolError {
@@ -140,10 +142,24 @@ impl ToolError {
         Self::new(OutcomeStatus::Unknown, class, message)
     }
 
+    /// After [`ToolError::ambiguous`]: the outside service has answered, with an error that does
+    /// not say whether anything took effect, and the model may see it. Then another call that
+    /// does the same is not held back: whoever asks for it knows of this one.
+    #[must_use]
+    pub fn answered(mut self) -> Self {
+        self.is_answered = self.status == OutcomeStatus::Unknown;
+        self
+    }
+
+    /// Its time was over.
+    pub(crate) fn timeout() -> Self {
+        Self::new(OutcomeStatus::Timeout, "timeout", "")
+    }
+
     /// A class that the ledger would refuse becomes `tool_error`: an outcome must not be lost.
     fn new(status: OutcomeStatus, class: &str, message: impl Into<String>) -> Self {
         let class = if ErrorClass::parse(class).is_ok() { class } else { "tool_error" };
-        Self { status, class: class.to_owned(), message: message.into() }
+        Self { status, class: class.to_owned(), message: message.into(), is_answered: false }
     }
 }
 

@@ -1,56 +1,36 @@
 //! A turn of the model: its ids, its scope, and what it keeps in memory until it ends.
 
-use std::collections::HashMap;
 use std::fmt::Write;
 use std::future::Future;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use recibo_api::answer::{OutcomeAnswer, Record};
-use recibo_core::hash::{OutputHash, hex, sha256};
+use recibo_core::hash::{hex, sha256};
 use recibo_core::id::ToolCallId;
 use uuid::Uuid;
 
-use crate::adapter::Adapter;
 use crate::block;
+use crate::context::{Context, Run};
 use crate::contract::ToolContract;
 use crate::error::LedgerError;
-use crate::run::{self, ToolResult};
+use crate::kept::Kept;
+use crate::result::ToolResult;
+use crate::run;
 use crate::scope::Scope;
 use crate::tool::{Attempt, ToolCall, ToolError, ToolOutput};
 
 /// A turn of the model. Clones share its scope and its receipts: a sub-agent that runs inside
 /// the turn takes one.
 #[derive(Clone)]
-pub struct Turn(Arc<Inner>);
-
-struct Inner {
-    adapter: Adapter,
-    name: String,
-    scope: Scope,
-    kept: Mutex<Kept>,
-}
-
-/// Results and receipts of the turn, in memory only.
-#[derive(Default)]
-struct Kept {
-    /// The text of each success, before its receipt line.
-    results: HashMap<String, String>,
-    receipts: Vec<Receipt>,
-    /// The first event of each call that is known, which is the ledger's order.
-    first_seqs: HashMap<String, u64>,
-}
-
-struct Receipt {
-    tool_call_id: String,
-    attempt: u32,
-    tool: String,
-    token: String,
+pub struct Turn {
+    name: Arc<str>,
+    context: Arc<Context>,
 }
 
 impl Turn {
-    pub(crate) fn new(adapter: Adapter, name: String) -> Self {
-        let scope = adapter.ledger().scope(adapter.settings().scope.clone());
-        Self(Arc::new(Inner { adapter, name, scope, kept: Mutex::default() }))
+    pub(crate) fn new(run: Arc<Run>, name: String) -> Self {
+        let scope = run.ledger.scope(run.settings.scope.clone());
+        let context = Context { run, scope, kept: Kept::default() };
+        Self { name: name.into(), context: Arc::new(context) }
     }
 
     /// Runs a tool as a call of this turn, and gives what the model may be told of it: the result
@@ -65,13 +45,14 @@ impl Turn {
         F: FnMut(Attempt) -> Fut,
         Fut: Future<Output = Result<ToolOutput, ToolError>> + Send + 'static,
     {
-        run::call(self, contract, call, tool).await
+        let id = self.call_id(call.provider_call_id.as_deref());
+        run::call(&self.context, contract, call, id, tool).await
     }
 
     /// What the user reads: the model's text, with the block of this turn's receipts in place of
     /// any that the model has printed. Without the knob, or without receipts, the text as it is.
     pub fn respond(&self, text: &str) -> String {
-        let settings = self.0.adapter.settings();
+        let settings = &self.context.run.settings;
         if !(settings.enabled && settings.show_in_response) {
             return text.to_owned();
         }
@@ -83,17 +64,12 @@ impl Turn {
 
     /// The block of this turn's receipts, in the ledger's order; `None` without any.
     pub fn receipts_block(&self) -> Option<String> {
-        let mut kept = self.kept();
-        let Kept { receipts, first_seqs, .. } = &mut *kept;
-        receipts.sort_by_key(|receipt| {
-            (first_seqs.get(&receipt.tool_call_id).copied(), receipt.attempt)
-        });
-        block::block(receipts.iter().map(|receipt| (&*receipt.tool, &*receipt.token)))
+        self.context.kept.receipts_block()
     }
 
     /// The signing scope.
     pub fn scope(&self) -> &Scope {
-        &self.0.scope
+        &self.context.scope
     }
 
     /// Closes the scope: the turn's receipts verify as `recorded` from now on.
@@ -101,18 +77,14 @@ impl Turn {
     /// # Errors
     /// If the ledger cannot be reached; then the scope's time ends it.
     pub async fn close(&self) -> Result<(), LedgerError> {
-        self.0.scope.close().await
-    }
-
-    pub(crate) fn adapter(&self) -> &Adapter {
-        &self.0.adapter
+        self.context.scope.close().await
     }
 
     /// The call's id: the turn before the provider's own, since providers use some again. What
     /// an id cannot hold is escaped; what is too long is hashed.
-    pub(crate) fn call_id(&self, provider_call_id: Option<&str>) -> String {
+    fn call_id(&self, provider_call_id: Option<&str>) -> String {
         let Some(provider_id) = provider_call_id else { return Uuid::now_v7().to_string() };
-        let plain = format!("{}:{provider_id}", self.0.name);
+        let plain = format!("{}:{provider_id}", self.name);
         if ToolCallId::parse(&plain).is_ok() {
             return plain;
         }
@@ -127,37 +99,5 @@ impl Turn {
             Ok(_) => id,
             Err(_) => format!("h:{}", hex(&sha256(&[plain.as_bytes()]))),
         }
-    }
-
-    /// Keeps what an outcome has brought; `text` is the result of a success.
-    pub(crate) fn keep(&self, answer: &OutcomeAnswer, text: Option<&str>) {
-        let record = &answer.record;
-        let id = &record.tool_call_id;
-        let mut kept = self.kept();
-        let first = kept.first_seqs.entry(id.clone()).or_insert(record.seq.started);
-        *first = (*first).min(record.seq.started);
-        if let Some(text) = text {
-            kept.results.insert(id.clone(), text.to_owned());
-        }
-        if let (Some(token), false) = (&record.token, answer.replayed) {
-            kept.receipts.push(Receipt {
-                tool_call_id: id.clone(),
-                attempt: record.attempt,
-                tool: record.tool.clone(),
-                token: token.clone(),
-            });
-        }
-    }
-
-    /// The result of an earlier success of this turn, if it is the one that the record is about.
-    pub(crate) fn kept_result(&self, record: &Record) -> Option<String> {
-        let kept = self.kept();
-        let text = kept.results.get(&record.tool_call_id)?;
-        let hash = OutputHash::of_text(text).to_string();
-        (record.output_hash.as_deref() == Some(&hash)).then(|| text.clone())
-    }
-
-    fn kept(&self) -> std::sync::MutexGuard<'_, Kept> {
-        self.0.kept.lock().expect("no holder panics")
     }
 }

@@ -1,11 +1,12 @@
 //! What the model is told when there is no result. Plain, complete, and without anything that
 //! was sent: what is known, and what must not be assumed.
 
-use recibo_api::answer::DecisionAnswer;
+use recibo_api::answer::{DecisionAnswer, Twin};
 use recibo_api::{Code, Problem};
-use recibo_core::status::{DecisionKind, OutcomeStatus, Reason};
+use recibo_core::status::{CallState, DecisionKind, OutcomeStatus, Reason};
 
 use crate::error::LedgerError;
+use crate::tool::ToolError;
 
 const ASSUME_NOTHING: &str =
     "Do not assume that it succeeded or that it failed, and do not try it another way.";
@@ -13,6 +14,9 @@ const ASSUME_NOTHING: &str =
 /// Appended to a result whose success the ledger did not take.
 pub(crate) const NOT_RECORDED: &str =
     "[no receipt: the call succeeded, but its outcome could not be recorded]";
+/// Appended to a result whose success was recorded, but could not be signed.
+pub(crate) const NOT_SIGNED: &str =
+    "[no receipt: the call succeeded and is recorded, but no key was there to sign it]";
 /// Appended to a result of a call that the ledger knows nothing of.
 pub(crate) const UNRECEIPTED: &str = "[no receipt: the ledger could not be reached]";
 /// Appended where a status was asked for and could not be reported.
@@ -87,6 +91,65 @@ pub(crate) fn stop(reason: Reason) -> String {
     }
 }
 
+/// How another call is named: with its run where that is not this one.
+pub(crate) fn call_name(own_run_id: &str, run_id: &str, tool_call_id: &str) -> String {
+    match run_id == own_run_id {
+        true => tool_call_id.to_owned(),
+        false => format!("{tool_call_id} (run {run_id})"),
+    }
+}
+
+/// Another call that does the same may have taken effect.
+pub(crate) fn twin_unknown(name: &str, run_id: &str, twin: &Twin, since: Option<&str>) -> String {
+    let known = match (twin.state.0, since) {
+        (CallState::Unknown, Some(since)) => {
+            format!("may have taken effect, and since {since} nobody knows")
+        }
+        (CallState::Unknown, None) => "may have taken effect, and nobody knows".to_owned(),
+        _ => "may have taken effect: what is known of it contradicts itself".to_owned(),
+    };
+    let (run, call) = (shell(run_id), shell(&twin.tool_call_id));
+    format!(
+        "Not run: another call that does the same, {name}, {known}. {ASSUME_NOTHING} A status \
+         check at the outside service can settle it, or a person with: recibo resolve {run} \
+         {call}"
+    )
+}
+
+/// Another call that does the same is under way.
+pub(crate) fn twin_in_flight(name: &str) -> String {
+    format!(
+        "Not run: another call that does the same, {name}, is under way, and its outcome is not \
+         known yet. {ASSUME_NOTHING} Ask again later."
+    )
+}
+
+/// Another call that does the same has succeeded, and the model has not seen it.
+pub(crate) fn twin_ok(name: &str, result: Option<&str>, line: Option<&str>) -> String {
+    let mut text = format!(
+        "Not run: another call that does the same, {name}, has succeeded in the meantime, so the \
+         effect is there. Ask again only if it has to happen once more."
+    );
+    match result {
+        Some(result) => text.push_str(&format!(" This is its result:\n{result}")),
+        None => text.push_str(" Its result is not at hand; do not invent it."),
+    }
+    if let Some(line) = line {
+        text.push('\n');
+        text.push_str(line);
+    }
+    text
+}
+
+/// An id as a word of a command line.
+fn shell(id: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.:=@%+,-".contains(c);
+    match id.chars().all(is_plain) {
+        true => id.to_owned(),
+        false => format!("'{}'", id.replace('\'', r"'\''")),
+    }
+}
+
 /// The ledger gave no decision.
 pub(crate) fn no_decision(error: &LedgerError) -> String {
     match error {
@@ -112,11 +175,16 @@ fn refused(problem: &Problem) -> String {
 }
 
 /// How an attempt failed, for the last time.
-pub(crate) fn failed(status: OutcomeStatus, class: &str, message: &str) -> String {
-    let text = match status {
+pub(crate) fn failed(error: &ToolError) -> String {
+    let (class, message) = (error.class.as_str(), error.message.as_str());
+    let text = match error.status {
         OutcomeStatus::Timeout => format!(
             "No answer came in time. The call may have taken effect, or may still. \
              {ASSUME_NOTHING}"
+        ),
+        OutcomeStatus::Unknown if error.is_answered => format!(
+            "The outside service answered with an error ({class}), which does not say whether \
+             anything took effect. {ASSUME_NOTHING}"
         ),
         OutcomeStatus::Unknown => format!(
             "The call broke off ({class}), and nobody knows whether it took effect. \
@@ -134,4 +202,18 @@ pub(crate) fn failed(status: OutcomeStatus, class: &str, message: &str) -> Strin
         OutcomeStatus::Ok => unreachable!("a success has a result"),
     };
     if message.is_empty() { text } else { format!("{text} The tool says: {message}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_stay_one_word_of_a_command_line() {
+        for (id, word) in
+            [("t:call_17", "t:call_17"), ("a|b", "'a|b'"), ("$(x)", "'$(x)'"), ("a'b", r"'a'\''b'")]
+        {
+            assert_eq!(shell(id), word);
+        }
+    }
 }

@@ -5,9 +5,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use recibo_adapter::{CallSpec, Ledger, Outcome, Output, Permission, Scope, ScopeSpec};
-use recibo_core::id::{CallRef, Namespace, RunId, ToolCallId};
-use recibo_store::{Config, Store, SystemClock};
+use recibo_adapter::{
+    CallSpec, Ledger, Outcome, OutcomeStatus, Output, Permission, Reason, Scope, ScopeSpec,
+};
+use recibo_api::Code;
+use recibo_core::effect::{Effect, Policy, Rule, Terms};
+use recibo_core::id::{CallRef, Namespace, RunId, ScopeId, ToolCallId};
+use recibo_store::{Config, ScopeState, Store, SystemClock};
 
 struct World {
     store: Store,
@@ -84,6 +88,89 @@ async fn a_report_that_is_dropped_in_the_middle_goes_on() {
     begin_and_drop(grant.finish(Outcome::ok(Duration::ZERO, Output::Text("done".into()))));
     world.ledger.idle().await;
     assert_eq!(world.recorded(), ("ok", None));
+}
+
+/// The policy names what makes two calls the same, and the claim brings the arguments for it.
+#[tokio::test]
+async fn a_call_that_does_the_same_in_other_words_is_held_back() {
+    let world = World::new();
+    let mut rule = Rule::new("pay", Terms::of(Effect::Opaque));
+    rule.twin_by = vec!["order".into()];
+    let policy = Policy { rules: vec![rule] };
+    world.store.set_policy(&namespace(), policy).await.expect("the store serves");
+    let claim = async |call: &str, arguments: &str| {
+        let spec = CallSpec::new("r", call, "pay", arguments).expect("arguments");
+        world.scope.claim(&spec).await.expect("an answer")
+    };
+    let Permission::Granted(grant) = claim("a", r#"{"order":1,"text":"Dear"}"#).await else {
+        panic!("the first claim is granted");
+    };
+    let outcome = Outcome::failed(OutcomeStatus::Unknown, Duration::ZERO, "reset");
+    grant.finish(outcome).await.expect("an answer");
+    let Permission::Refused(advice) = claim("b", r#"{"order":1,"text":"Hello"}"#).await else {
+        panic!("nobody knows of the first one");
+    };
+    assert_eq!(advice.reason.0, Reason::TwinUnknown);
+    let other = claim("c", r#"{"order":2,"text":"Dear"}"#).await;
+    assert!(matches!(other, Permission::Granted(_)), "{other:?}");
+}
+
+#[tokio::test]
+async fn a_renewed_lease_moves_the_last_moment_and_none_is_renewed_after_the_end() {
+    let world = World::new();
+    let mut spec = spec();
+    spec.lease = Duration::from_secs(10);
+    let Permission::Granted(mut grant) = world.scope.claim(&spec).await.expect("an answer") else {
+        panic!("the first claim is granted");
+    };
+    let mut end = grant.lease_end();
+    let first_ms = grant.last_moment_ms();
+    grant.renew(Duration::from_secs(60)).await.expect("a lease that lives");
+    end.moved().await;
+    assert!(
+        grant.last_moment_ms() >= first_ms + 49_000,
+        "{} after {first_ms}",
+        grant.last_moment_ms()
+    );
+    assert_eq!(end.last_moment_ms(), grant.last_moment_ms());
+    // Never earlier than before.
+    let second_ms = grant.last_moment_ms();
+    grant.renew(Duration::from_secs(5)).await.expect("a lease that lives");
+    assert_eq!(grant.last_moment_ms(), second_ms);
+    let outcome = Outcome::failed(OutcomeStatus::RetryableError, Duration::ZERO, "busy");
+    grant.report(outcome).await.expect("an answer");
+    let error = grant.renew(Duration::from_secs(60)).await.expect_err("it has ended");
+    assert_eq!(error.code(), Some(Code::LeaseOver));
+}
+
+#[tokio::test]
+async fn a_lease_is_kept_renewed_until_it_lasts_long_enough() {
+    let world = World::new();
+    let mut spec = spec();
+    spec.lease = Duration::from_secs(1);
+    let Permission::Granted(grant) = world.scope.claim(&spec).await.expect("an answer") else {
+        panic!("the first claim is granted");
+    };
+    let first_ms = grant.last_moment_ms();
+    grant.keep_renewed(Duration::from_millis(1_700)).await;
+    assert!(grant.last_moment_ms() > first_ms + 700, "{} after {first_ms}", grant.last_moment_ms());
+    grant.finish(Outcome::ok(Duration::ZERO, Output::Text("done".into()))).await.expect("it lives");
+    assert_eq!(world.recorded(), ("ok", None));
+}
+
+#[tokio::test]
+async fn a_success_after_its_scope_was_closed_is_signed_by_another_one_that_is_closed_too() {
+    let world = World::new();
+    let Permission::Granted(grant) = world.scope.claim(&spec()).await.expect("an answer") else {
+        panic!("the first claim is granted");
+    };
+    world.scope.close().await.expect("an answer");
+    let outcome = Outcome::ok(Duration::ZERO, Output::Text("done".into()));
+    let answer = grant.finish(outcome).await.expect("an answer");
+    assert!(answer.record.token.is_some(), "{answer:?}");
+    let signer = ScopeId::parse(&answer.record.scope_id).expect("an id");
+    let signer = world.store.scope(&namespace(), &signer).expect("a readable store");
+    assert_eq!(signer.expect("a scope").state, ScopeState::Closed);
 }
 
 #[test]

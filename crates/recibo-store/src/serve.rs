@@ -493,14 +493,14 @@ impl Batch<'_, '_> {
         let now = self.now();
         let mut found = self.find(namespace, &resolution.call)?;
         if let Some(found) = &mut found {
-            // A resolution settles every unsettled attempt, and one that corrects another
-            // looks at all of them, so these must be at hand.
+            // A resolution settles every unsettled attempt, and one that replaces another looks
+            // at all of them, so these must be at hand.
             let id = id_of(found)?.to_owned();
             let tip = &found.known.call.tip;
-            let is_correction = resolution.corrects.is_some();
-            if tip.unsettled_older > 0 || is_correction {
+            let replaces = resolution.corrects.is_some() || tip.rests_on.is_some();
+            if tip.unsettled_older > 0 || replaces {
                 let older = self.lookup().all_older(found.run_no, &id, tip)?;
-                let touched = older.into_iter().filter(|a| is_correction || a.is_unsettled(now));
+                let touched = older.into_iter().filter(|a| replaces || a.is_unsettled(now));
                 found.known.call.older = touched.map(|a| (a.number, a)).collect();
             }
         }

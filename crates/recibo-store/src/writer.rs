@@ -141,6 +141,9 @@ impl Writer {
             serve(&mut batch, &self.shared, &namespace, op, pending)?;
         }
         is_changed |= batch.state.head.size != size_before;
+        // An answer of this batch may show a lease as over: then it is over durably.
+        let unmarked_ms = self.shared.unmarked_lease_end_ms.load(Ordering::SeqCst);
+        is_changed |= unmarked_ms <= now.ms();
         if !is_changed {
             // Refusals and replays only: there is nothing to make durable.
             drop(batch);

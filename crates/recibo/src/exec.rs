@@ -15,9 +15,11 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::time::Duration;
 
-use recibo_adapter::{CallSpec, Grant, Permission, Scope, ScopeSpec};
+use recibo_adapter::{
+    CallSpec, DecisionAnswer, Grant, OnTwin, OutcomeAnswer, Permission, Scope, ScopeSpec,
+};
 use recibo_core::effect::Effect;
-use recibo_core::status::DecisionKind;
+use recibo_core::status::{AttemptStatus, DecisionKind, Reason};
 use recibo_core::visible::visible;
 
 use crate::command::Done;
@@ -49,11 +51,23 @@ pub struct Args {
     /// [default: what the policy says, else opaque]
     #[arg(long, value_parser = effect)]
     effect: Option<Effect>,
-    /// Kill the command after this time, e.g. 30s [default: shortly before the lease ends]
+    /// How long the outside service honours an idempotency key, e.g. 24h; for keyed tools that
+    /// the policy has no rule for
+    #[arg(long, value_name = "TIME", value_parser = duration::parse_ms)]
+    key_window: Option<u64>,
+    /// How long after an attempt's end the outside service's answer is final; for queryable
+    /// tools that the policy has no rule for
+    #[arg(long, value_name = "TIME", value_parser = duration::parse_ms)]
+    settle: Option<u64>,
+    /// While another call with the same tool and arguments may have taken effect, or is under
+    /// way: run the command all the same (advise), or do not (stop)
+    #[arg(long, value_name = "WORD", value_parser = on_twin, default_value = "advise")]
+    twins: OnTwin,
+    /// Kill the command after this time, e.g. 30s [default: it may run for 24h]
     #[arg(long, value_name = "TIME", value_parser = duration::parse_ms)]
     timeout: Option<u64>,
-    /// How long the ledger keeps others away; never run beyond
-    /// [default: the timeout and 15s, or 5m]
+    /// How long the ledger keeps others away; renewed while the command runs. If that fails, the
+    /// command is killed shortly before the lease ends [default: the timeout and 15s, or 5m]
     #[arg(long, value_name = "TIME", value_parser = duration::parse_ms)]
     lease: Option<u64>,
     /// While another attempt is under way, wait this long for its end [default: not at all]
@@ -76,9 +90,10 @@ pub struct Args {
     /// A name for the scope whose key signs the receipt
     #[arg(long, value_name = "TEXT")]
     scope_label: Option<String>,
-    /// How long that key lives: so long a receipt verifies as `valid`, later as `recorded`
-    #[arg(long, value_name = "TIME", value_parser = duration::parse_ms, default_value = "24h")]
-    scope_ttl: u64,
+    /// How long that key lives in a running service: so long the receipt verifies as `valid`,
+    /// later as `recorded` [default: until the command is done]
+    #[arg(long, value_name = "TIME", value_parser = duration::parse_ms)]
+    scope_ttl: Option<u64>,
     #[command(flatten)]
     pub target: Target,
     /// The command and its arguments. It gets RECIBO_IDEMPOTENCY_KEY, RECIBO_RUN_ID,
@@ -96,6 +111,14 @@ fn effect(text: &str) -> Result<Effect, String> {
     })
 }
 
+fn on_twin(text: &str) -> Result<OnTwin, String> {
+    let words = OnTwin::ALL.iter().copied();
+    words.clone().find(|word| word.as_str() == text).ok_or_else(|| {
+        let words: Vec<_> = words.map(OnTwin::as_str).collect();
+        format!("one of {} is needed", words.join(", "))
+    })
+}
+
 /// Runs a command as a tool call.
 pub async fn run(args: Args) -> Result<Done, Failure> {
     let rules = Rules {
@@ -108,8 +131,12 @@ pub async fn run(args: Args) -> Result<Done, Failure> {
     let mut signals = Signals::listen()?;
     let ledger = find_for_adapter(&args.target, Purpose::Create).await.map_err(not_found)?;
     let label = args.scope_label.clone();
-    let scope = ledger.scope(ScopeSpec { label, ttl: Some(Duration::from_millis(args.scope_ttl)) });
+    let scope = ledger.scope(ScopeSpec { label, ttl: args.scope_ttl.map(Duration::from_millis) });
     let result = act(&scope, &args, &spec, &rules, &mut signals).await;
+    if result.is_ok() && args.scope_ttl.is_none() {
+        // A service holds a limited number of keys. If this fails, the scope's time ends it.
+        let _ = scope.close().await;
+    }
     ledger.close().await;
     result
 }
@@ -122,6 +149,9 @@ fn spec(args: &Args) -> Result<CallSpec, Failure> {
     let mut spec = CallSpec::new(&args.run, &args.call, &args.tool, &input)
         .map_err(|error| Failure::usage(format!("--input: {error}")))?;
     spec.effect = args.effect;
+    spec.key_window = args.key_window.map(Duration::from_millis);
+    spec.settle = args.settle.map(Duration::from_millis);
+    spec.on_twin = args.twins;
     spec.lease = Duration::from_millis(lease::wanted_ms(args.lease, args.timeout)?);
     Ok(spec)
 }
@@ -145,14 +175,8 @@ async fn act(
     let grant = match claim::ask(scope, spec, args.wait.unwrap_or(0), signals).await? {
         Permission::Granted(grant) => grant,
         Permission::Refused(decision) => {
-            let verdict = Verdict::from(&*decision);
-            let explain = format!("recibo explain {} {}", shell(&args.run), shell(&args.call));
-            tell(&format!("not run: {}", advice(&verdict)));
-            if let Some(hint) = &decision.hint {
-                tell(&visible(hint));
-            }
-            tell(&format!("for more: {explain}"));
-            return Ok(Done { text: String::new(), exit_code: of_decision(verdict.decision) });
+            tell_not_run(&decision);
+            return Ok(Done { text: String::new(), exit_code: of_decision(decision.decision.0) });
         }
     };
     let variables = variables(&grant);
@@ -160,7 +184,7 @@ async fn act(
         command: &args.command,
         variables: &variables,
         timeout_ms: args.timeout,
-        last_moment_ms: grant.last_moment_ms(),
+        grant: &grant,
     };
     let ran = job.run(signals).await;
     if let End::SpawnFailed(why) = &ran.end {
@@ -181,10 +205,48 @@ async fn act(
     if let Some(class_word) = &class.error_class {
         let status = class.status.as_str();
         tell(&format!("attempt {attempt} is recorded as {status} ({class_word})"));
-    } else if answer.receipt_line.is_none() {
-        tell("the success is recorded, but without a receipt: the scope's key is gone");
     }
-    Ok(Done { text: String::new(), exit_code: classify::exit_code(class.status) })
+    let exit_code = match why_no_receipt(&answer) {
+        Some(why) => {
+            tell(&format!("the success is recorded, but without a receipt: {why}"));
+            exit::NO_RECEIPT
+        }
+        None => classify::exit_code(class.status),
+    };
+    Ok(Done { text: String::new(), exit_code })
+}
+
+/// Why a success has no receipt, in words and as the ledger says it.
+fn why_no_receipt(answer: &OutcomeAnswer) -> Option<String> {
+    let is_ok = answer.record.status.0 == AttemptStatus::Ok;
+    let reason = answer.no_token_reason.map(|reason| reason.0.as_str());
+    (is_ok && answer.receipt_line.is_none()).then(|| {
+        format!(
+            "the key that was to sign is gone, and no other could be made ({})",
+            reason.unwrap_or("no reason given")
+        )
+    })
+}
+
+fn tell_not_run(decision: &DecisionAnswer) {
+    tell(&format!("not run: {}", advice(&Verdict::from(decision))));
+    if let Some(hint) = &decision.hint {
+        tell(&visible(hint));
+    }
+    let held_back = match decision.reason.0 {
+        Reason::TwinUnknown | Reason::TwinInFlight | Reason::TwinOkLate => decision.twin.as_ref(),
+        _ => None,
+    };
+    let (run, call) = match held_back {
+        Some(twin) => {
+            let (run, call) = (shell(&twin.run_id), shell(&twin.tool_call_id));
+            let state = twin.state.0.as_str();
+            tell(&format!("another call with this tool and input decides: {run} {call} ({state})"));
+            (run, call)
+        }
+        None => (shell(&decision.run_id), shell(&decision.tool_call_id)),
+    };
+    tell(&format!("for more: recibo explain {run} {call}"));
 }
 
 fn variables(grant: &Grant) -> [(&'static str, String); 4] {

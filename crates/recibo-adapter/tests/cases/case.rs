@@ -44,6 +44,12 @@ pub struct Case {
 #[serde(deny_unknown_fields, default)]
 pub struct Contract {
     pub effect: Option<Word>,
+    pub key_window_ms: Option<u64>,
+    pub settle_ms: Option<u64>,
+    pub twins_advise: bool,
+    pub twin_window_ms: Option<u64>,
+    pub lease_ms: Option<u64>,
+    pub no_timeout: bool,
     pub timeout_ms: Option<u64>,
     pub wait_ms: u64,
     pub attempts_max: Option<u32>,
@@ -118,6 +124,7 @@ pub struct Call {
 pub struct Asked {
     pub id: Option<String>,
     pub arguments: Option<String>,
+    pub arguments_of_x: Option<usize>,
     pub operation_key: Option<String>,
     pub message_id: Option<String>,
     pub labels: BTreeMap<String, String>,
@@ -135,6 +142,8 @@ pub struct Behaviour {
     pub fails: Option<String>,
     pub class: Option<String>,
     pub message: Option<String>,
+    pub answered: bool,
+    pub after_exchanges: usize,
     pub hangs: bool,
     pub late: Option<Box<Behaviour>>,
 }

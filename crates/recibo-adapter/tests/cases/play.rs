@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use recibo_adapter::{
-    Adapter, Attempt, CheckAnswer, Ended, Ledger, Patience, Service, Settings, Shown, ToolCall,
-    ToolContract, ToolError, ToolOutput, ToolResult, Turn,
+    Adapter, Attempt, CheckAnswer, Ended, Ledger, OnTwin, RetryPolicy, Service, Settings, Shown,
+    ToolCall, ToolContract, ToolError, ToolOutput, ToolResult, Turn,
 };
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use crate::case::{Behaviour, Call, Case, Contract, Table};
 use crate::script;
@@ -16,15 +16,15 @@ use crate::script;
 /// A case that takes so long hangs.
 pub const TOO_LONG: Duration = Duration::from_secs(30);
 
-pub const PATIENCE: Patience =
-    Patience { claim_tries: 3, report_tries: 3, pause: Duration::from_millis(1) };
+pub const RETRY_POLICY: RetryPolicy =
+    RetryPolicy { claim_tries: 3, report_tries: 3, pause: Duration::from_millis(1) };
 
 /// A case against the ledger of its script.
 pub async fn scripted(table: &Table, case: &Case) -> Result<(), String> {
     let script = script::Ledger::start(table, &case.exchanges).await?;
     let service = Service::nearby(&script.url, "key").map_err(|e| e.to_string())?;
-    let ledger = Ledger::http(service).with_patience(PATIENCE);
-    let played = play(case, &ledger, None).await;
+    let ledger = Ledger::http(service).with_retry_policy(RETRY_POLICY);
+    let played = play(case, &ledger, None, Some(script.played.clone())).await;
     ledger.idle().await;
     // What the ledger saw explains what came out.
     script.check()?;
@@ -32,7 +32,12 @@ pub async fn scripted(table: &Table, case: &Case) -> Result<(), String> {
 }
 
 /// A case against any ledger.
-pub async fn play(case: &Case, ledger: &Ledger, reconciler: Option<Ledger>) -> Result<(), String> {
+pub async fn play(
+    case: &Case,
+    ledger: &Ledger,
+    reconciler: Option<Ledger>,
+    played: Option<watch::Receiver<usize>>,
+) -> Result<(), String> {
     let settings = Settings {
         enabled: case.settings.enabled,
         show_in_response: case.settings.show_in_response,
@@ -45,7 +50,9 @@ pub async fn play(case: &Case, ledger: &Ledger, reconciler: Option<Ledger>) -> R
     let adapter = Adapter::new(ledger.clone(), settings);
     let turn = adapter.turn("t");
     for (i, call) in case.calls.iter().enumerate() {
-        make(&case.contract, call, &turn).await.map_err(|why| format!("call {i}: {why}"))?;
+        make(&case.contract, call, &turn, played.clone())
+            .await
+            .map_err(|why| format!("call {i}: {why}"))?;
     }
     if let Some(respond) = &case.respond {
         same("the response", &turn.respond(&respond.text), &respond.gives)?;
@@ -67,14 +74,24 @@ struct Tool {
     has_begun: Notify,
     may_end: Notify,
     questions: Arc<AtomicUsize>,
+    played: Option<watch::Receiver<usize>>,
 }
 
-async fn make(terms: &Contract, call: &Call, turn: &Turn) -> Result<(), String> {
-    let tool = Arc::new(Tool::default());
+async fn make(
+    terms: &Contract,
+    call: &Call,
+    turn: &Turn,
+    played: Option<watch::Receiver<usize>>,
+) -> Result<(), String> {
+    let tool = Arc::new(Tool { played, ..Tool::default() });
     let contract = contract(terms, tool.questions.clone());
     let asked = ToolCall {
         provider_call_id: Some(call.call.id.clone().unwrap_or_else(|| "1".into())),
-        arguments: call.call.arguments.clone().unwrap_or_else(|| r#"{"to":17}"#.into()),
+        arguments: match (&call.call.arguments, call.call.arguments_of_x) {
+            (Some(arguments), _) => arguments.clone(),
+            (None, Some(bytes)) => "x".repeat(bytes),
+            (None, None) => r#"{"to":17}"#.into(),
+        },
         operation_key: call.call.operation_key.clone(),
         message_id: call.call.message_id.clone(),
         labels: call.call.labels.clone(),
@@ -128,6 +145,24 @@ fn contract(terms: &Contract, questions: Arc<AtomicUsize>) -> ToolContract {
         .backoff(Duration::from_millis(1), Duration::from_millis(1))
         .masks(terms.masked.clone())
         .summarizes(terms.summarized.clone());
+    if terms.no_timeout {
+        contract = contract.timeout(None);
+    }
+    if let Some(ms) = terms.lease_ms {
+        contract = contract.lease(Duration::from_millis(ms));
+    }
+    if let Some(ms) = terms.key_window_ms {
+        contract = contract.key_window(Duration::from_millis(ms));
+    }
+    if let Some(ms) = terms.settle_ms {
+        contract = contract.settle(Duration::from_millis(ms));
+    }
+    if terms.twins_advise {
+        contract = contract.on_twin(OnTwin::Advise);
+    }
+    if let Some(ms) = terms.twin_window_ms {
+        contract = contract.twin_window(Duration::from_millis(ms));
+    }
     if terms.late_answers {
         contract = contract.takes_late_answers();
     }
@@ -158,12 +193,20 @@ async fn act(behaviour: Option<Behaviour>, tool: Arc<Tool>) -> Result<ToolOutput
         tool.may_end.notified().await;
         behaviour = *late;
     }
+    if behaviour.after_exchanges > 0 {
+        let mut played = tool.played.clone().expect("a script");
+        let is_enough = |played: &usize| *played >= behaviour.after_exchanges;
+        played.wait_for(is_enough).await.expect("the script goes on");
+    }
     let class = behaviour.class.as_deref().unwrap_or("x");
     let message = behaviour.message.clone().unwrap_or_default();
     match behaviour.fails.as_deref() {
         Some("denied") => return Err(ToolError::denied(message)),
         Some("retryable") => return Err(ToolError::retryable(class, message)),
         Some("terminal") => return Err(ToolError::terminal(class, message)),
+        Some("ambiguous") if behaviour.answered => {
+            return Err(ToolError::ambiguous(class, message).answered());
+        }
         Some("ambiguous") => return Err(ToolError::ambiguous(class, message)),
         Some("unclassified") => return Err(std::fmt::Error.into()),
         Some(other) => panic!("no failure {other}"),

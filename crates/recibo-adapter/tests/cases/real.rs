@@ -32,7 +32,7 @@ impl World {
     }
 
     pub fn embedded(&self) -> Ledger {
-        Ledger::embedded(self.store.clone(), namespace()).with_patience(play::PATIENCE)
+        Ledger::embedded(self.store.clone(), namespace()).with_retry_policy(play::RETRY_POLICY)
     }
 
     /// Starts the service; it ends with the test's runtime.
@@ -55,7 +55,7 @@ impl World {
         let made = std::thread::spawn(move || store.create_api_key(draft).wait()).join();
         made.expect("no panic").map_err(|e| e.to_string())?;
         let service = Service::nearby(url, &key).map_err(|e| e.to_string())?;
-        Ok(Ledger::http(service).with_patience(play::PATIENCE))
+        Ok(Ledger::http(service).with_retry_policy(play::RETRY_POLICY))
     }
 
     pub async fn play(
@@ -64,7 +64,7 @@ impl World {
         ledger: Ledger,
         reconciler: Option<Ledger>,
     ) -> Result<(), String> {
-        play::play(case, &ledger, reconciler).await?;
+        play::play(case, &ledger, reconciler, None).await?;
         ledger.idle().await;
         let recorded = case.recorded.as_ref().expect("real cases say what is recorded");
         play::same("what is recorded", &self.recorded()?, recorded)

@@ -1,12 +1,13 @@
 //! Running the command: its own process group, its output, its end.
 
+use std::convert::Infallible;
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use recibo_adapter::now_ms;
+use recibo_adapter::{Grant, LeaseEnd, RENEW_FOR_MAX, now_ms};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, ChildStdout, Command};
@@ -52,10 +53,10 @@ pub struct Job<'a> {
     pub command: &'a [OsString],
     /// Variables to set.
     pub variables: &'a [(&'static str, String)],
-    /// How long it may run, if that is less than its lease.
+    /// How long it may run; without one, as long as its lease can be renewed.
     pub timeout_ms: Option<u64>,
-    /// When it must be over.
-    pub last_moment_ms: u64,
+    /// The permission to run it: its lease is renewed meanwhile.
+    pub grant: &'a Grant,
 }
 
 /// What became of a command.
@@ -95,25 +96,36 @@ impl Job<'_> {
         // If there is no guard, the command is still watched from here.
         let mut guard = Guard::start().ok();
         let began_ms = now_ms();
-        if began_ms >= self.last_moment_ms {
+        if !self.grant.may_send() {
             return not_run(End::TooLate);
         }
         let own_end = self.timeout_ms.map_or(u64::MAX, |ms| began_ms.saturating_add(ms));
-        let mut running = match self.start() {
+        let mut running = match self.start(guard.as_ref()) {
             Ok(running) => running,
             Err(error) => return not_run(End::SpawnFailed(error.to_string())),
         };
-        if let Some(guard) = &mut guard {
-            guard.watch(running.group, self.last_moment_ms).await;
-        }
-        let end = running.watch(own_end.min(self.last_moment_ms), signals).await;
+        let at_most = match self.timeout_ms {
+            Some(ms) => self.grant.since_asked().saturating_add(Duration::from_millis(ms)),
+            None => RENEW_FOR_MAX,
+        };
+        let mut end = EndOfTime { own_end, lease: self.grant.lease_end() };
+        // Once the lease is long enough, or could not be renewed, its end is what counts.
+        let renewing = async {
+            self.grant.keep_renewed(at_most).await;
+            std::future::pending::<Infallible>().await
+        };
+        let end = tokio::select! {
+            biased;
+            end = running.watch(&mut end, guard.as_mut(), signals) => end,
+            never = renewing => match never {},
+        };
         if let Some(guard) = guard {
             guard.release().await;
         }
         Ran { end, output: running.output, duration_ms: now_ms() - began_ms }
     }
 
-    fn start(&self) -> std::io::Result<Running> {
+    fn start(&self, guard: Option<&Guard>) -> std::io::Result<Running> {
         let (program, arguments) = self.command.split_first().expect("a command has a program");
         // A process group of its own may not read from the terminal; it would be stopped.
         let is_terminal = std::io::stdin().is_terminal();
@@ -122,13 +134,29 @@ impl Job<'_> {
             .envs(self.variables.iter().map(|(name, value)| (name, value)))
             .stdin(if is_terminal { Stdio::null() } else { Stdio::inherit() })
             .stdout(Stdio::piped())
-            .process_group(0)
+            .process_group(guard.map_or(0, |guard| guard.group().as_raw_nonzero().get()))
             .spawn()?;
-        let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-        let group = group.expect("a process that was not waited for has an id");
+        let own = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        let own = own.expect("a process that was not waited for has an id");
+        let group = guard.map_or(own, Guard::group);
         let stdout = child.stdout.take().expect("stdout is a pipe");
         let output = Output::default();
         Ok(Running { child, group, stdout, output, status: None, is_read: false })
+    }
+}
+
+/// When a command must be over.
+struct EndOfTime {
+    /// The end of its own time.
+    own_end: u64,
+    /// The end of its lease.
+    lease: LeaseEnd,
+}
+
+impl EndOfTime {
+    fn left(&self) -> Duration {
+        let end = self.own_end.min(self.lease.last_moment_ms());
+        Duration::from_millis(end.saturating_sub(now_ms()))
     }
 }
 
@@ -142,10 +170,18 @@ struct Running {
 }
 
 impl Running {
-    async fn watch(&mut self, end_ms: u64, signals: &mut Signals) -> End {
+    async fn watch(
+        &mut self,
+        end: &mut EndOfTime,
+        mut guard: Option<&mut Guard>,
+        signals: &mut Signals,
+    ) -> End {
         let mut interrupted = None;
+        if let Some(guard) = &mut guard {
+            guard.watch(end.lease.last_moment_ms()).await;
+        }
         while !self.is_over() {
-            let left = Duration::from_millis(end_ms.saturating_sub(now_ms()));
+            let left = end.left();
             if left.is_zero() {
                 self.kill().await;
                 return interrupted.map_or(End::TimedOut, End::Interrupted);
@@ -161,6 +197,11 @@ impl Running {
                     }
                     // It may have ended just now.
                     let _ = kill_process_group(self.group, signal);
+                }
+                () = end.lease.moved() => {
+                    if let Some(guard) = &mut guard {
+                        guard.watch(end.lease.last_moment_ms()).await;
+                    }
                 }
                 () = sleep(left.min(LOOK_EVERY)) => {}
             }

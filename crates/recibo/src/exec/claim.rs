@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use recibo_adapter::{CallSpec, LedgerError, Permission, Scope, now_ms};
-use recibo_core::limits;
 use recibo_core::status::DecisionKind;
 
 use super::exit;
@@ -36,15 +35,15 @@ async fn ask_in(
     loop {
         let permission = scope.claim_now(spec).await.map_err(not_run)?;
         let Permission::Refused(advice) = &permission else { return Ok(permission) };
-        let left_ms = over_at_ms.saturating_sub(now_ms());
-        if advice.decision.0 != DecisionKind::Wait || left_ms == 0 {
+        let left = Duration::from_millis(over_at_ms.saturating_sub(now_ms()));
+        if advice.decision.0 != DecisionKind::Wait || left.is_zero() {
             return Ok(permission);
         }
-        let wait = Duration::from_millis(left_ms.min(limits::WAIT_MS_MAX));
         tokio::select! {
-            answer = scope.ledger().decision(&spec.run_id, &spec.tool_call_id, wait) => {
-                answer.map_err(not_run)?;
-            }
+            known = scope.wait_out(advice, left) => match known.map_err(not_run)? {
+                Some(advice) => return Ok(Permission::Refused(advice)),
+                None => continue,
+            },
             _ = signals.next() => return Ok(permission),
         }
     }

@@ -15,6 +15,8 @@ pub const RETRYABLE: u8 = 11;
 pub const UNKNOWN: u8 = 12;
 /// `exec`: the command did not end in time; it may have taken effect.
 pub const TIMEOUT: u8 = 13;
+/// `exec`: the command succeeded, and that is recorded, but no key was there to sign a receipt.
+pub const NO_RECEIPT: u8 = 14;
 /// `exec`: not run, another attempt is under way.
 pub const WAIT: u8 = 20;
 /// `exec`: not run, it is done already.
@@ -35,6 +37,7 @@ pub const TABLE: &str = "\
 Exit codes:
    0  it succeeded and has its receipt
    2  the command line makes no sense
+  14  it succeeded, and that is recorded, but no receipt could be signed
 
   The command was run, and failed:
   10  for good, without effect (terminal_error)
@@ -68,6 +71,7 @@ mod tests {
             RETRYABLE,
             UNKNOWN,
             TIMEOUT,
+            NO_RECEIPT,
             WAIT,
             REUSE,
             CHECK_STATUS,

@@ -1,11 +1,11 @@
-//! How long a ledger that does not answer is asked again.
+//! How often a request that got no answer is sent again.
 
 use std::time::Duration;
 
 /// How often a request that got no answer is sent again, and how long this side waits before:
 /// the pause doubles each time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
+pub struct RetryPolicy {
     /// Times that a claim, or the opening of a scope, is sent. At least 1.
     pub claim_tries: u32,
     /// Times that an outcome is sent. It has happened, so more effort is spent on it.
@@ -14,7 +14,7 @@ pub struct Patience {
     pub pause: Duration,
 }
 
-impl Default for Patience {
+impl Default for RetryPolicy {
     /// Claims: 5 times within 3 s. Outcomes: 7 times within 12.6 s, long enough for a restart
     /// of the service.
     fn default() -> Self {
@@ -23,14 +23,14 @@ impl Default for Patience {
 }
 
 /// Counts the tries of one request.
-pub(crate) struct Tries {
+pub(crate) struct Backoff {
     left: u32,
     pause: Duration,
 }
 
-impl Tries {
-    pub(crate) fn new(tries: u32, patience: &Patience) -> Self {
-        Self { left: tries.max(1), pause: patience.pause }
+impl Backoff {
+    pub(crate) fn new(tries: u32, policy: &RetryPolicy) -> Self {
+        Self { left: tries.max(1), pause: policy.pause }
     }
 
     /// Whether there may be another one; takes it.

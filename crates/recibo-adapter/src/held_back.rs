@@ -1,0 +1,71 @@
+//! Calls that another one holds back, since it does the same: what the model is told, and what
+//! may settle it.
+
+use std::time::Duration;
+
+use recibo_api::answer::{DecisionAnswer, Record, Twin};
+use recibo_core::status::{DecisionKind, Reason};
+
+use crate::context::Context;
+use crate::contract::ToolContract;
+use crate::result::{self, ToolResult};
+use crate::status::{self, Settled};
+use crate::words;
+
+/// The twin that holds a call back, if one does.
+pub(crate) fn twin_of(advice: &DecisionAnswer) -> Option<&Twin> {
+    let is_held_back =
+        matches!(advice.reason.0, Reason::TwinUnknown | Reason::TwinInFlight | Reason::TwinOkLate);
+    advice.twin.as_ref().filter(|_| is_held_back)
+}
+
+/// Asks the outside service what became of the twin, where that can settle it.
+pub(crate) async fn settle(context: &Context, contract: &ToolContract, twin: &Twin) -> Settled {
+    if contract.status_hook.is_none() {
+        return Settled::NotAsked;
+    }
+    match look(context, twin).await {
+        Some(known) if known.decision.0 == DecisionKind::CheckStatus => {
+            status::settle(context, contract, &known).await
+        }
+        _ => Settled::NotAsked,
+    }
+}
+
+/// What the model is told. A success is told once.
+pub(crate) async fn told(context: &Context, advice: &DecisionAnswer, twin: &Twin) -> ToolResult {
+    // An answer to a wait has the twin's record at hand, the ledger's own has none.
+    let is_of_twin = |record: &Record| record.tool_call_id == twin.tool_call_id;
+    let record = match advice.record.clone().filter(is_of_twin) {
+        Some(record) => Some(record),
+        None => look(context, twin).await.and_then(|known| known.record),
+    };
+    let run_id = context.run.run_of(twin);
+    let name = words::call_name(&context.run.run_id, run_id, &twin.tool_call_id);
+    let text = match advice.reason.0 {
+        Reason::TwinUnknown => {
+            let since = record.as_ref().and_then(since);
+            words::twin_unknown(&name, run_id, twin, since.as_deref())
+        }
+        Reason::TwinInFlight => words::twin_in_flight(&name),
+        _ => {
+            context.run.note_twin_told(twin);
+            let result = record.as_ref().and_then(|record| context.kept.result(record));
+            let line = record.and_then(|record| record.token).map(|t| result::line_of(&t));
+            words::twin_ok(&name, result.as_deref(), line.as_deref())
+        }
+    };
+    result::not_run(advice, text)
+}
+
+/// The twin's own decision. Without one the text says less.
+async fn look(context: &Context, twin: &Twin) -> Option<DecisionAnswer> {
+    let run_id = context.run.run_of(twin);
+    context.run.ledger.decision(run_id, &twin.tool_call_id, Duration::ZERO).await.ok()
+}
+
+/// Since when nobody knows: the outcome, else the end of the lease.
+fn since(record: &Record) -> Option<String> {
+    let moment = record.finished_at.or(record.lease_expires_at)?;
+    Some(moment.0.to_string())
+}
