@@ -266,9 +266,9 @@ fn serve(
             let info = shared.note(batch.create_api_key(draft))?;
             later(pending, reply, Ok(info));
         }
-        WriteOp::RevokeApiKey { id, reply } => {
-            let known = shared.note(batch.revoke_api_key(&id))?;
-            later(pending, reply, Ok(known));
+        WriteOp::RevokeApiKey { id, kept_role, reply } => {
+            let revoked = shared.note(batch.revoke_api_key(&id, kept_role))?;
+            later(pending, reply, Ok(revoked));
         }
         WriteOp::Tick { reply } => {
             shared.note(batch.tick())?;
