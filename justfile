@@ -10,6 +10,10 @@ lint:
 test:
     cargo test --workspace
 
+# Random histories with kills and boots against a model of the contract: 100,000 checks.
+model:
+    RECIBO_MODEL_CHECKS=100000 cargo test -p recibo-tests blackbox -- --nocapture
+
 # Write the promised files anew: OpenAPI, golden event lines, explain pages. Nothing writes
 # api/vectors.json: its values are given.
 bless:

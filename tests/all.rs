@@ -3,6 +3,7 @@
 
 mod adapter;
 mod binary;
+mod blackbox;
 mod mcp;
 mod model;
 mod properties;

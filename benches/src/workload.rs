@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use recibo_core::effect::Effect;
+use recibo_core::effect::{Effect, StatedTerms};
 use recibo_core::event::Outcome;
 use recibo_core::hash::{InputHash, OutputHash};
 use recibo_core::id::{
@@ -170,13 +170,14 @@ impl Row {
             scope_id: scope.clone(),
             tool: ToolName::parse(self.tool(samples))?,
             input_hash: sample.input_hash,
-            effect: Some(self.effect(samples)),
+            terms: StatedTerms::of(Some(self.effect(samples))),
             operation_key: None,
             message_id: None,
             labels: Labels::default(),
             trace: None,
             started_at: Time::from_ms(self.started_ms),
             outcome: Outcome {
+                answered: false,
                 status: match self.end {
                     End::Ok => OutcomeStatus::Ok,
                     End::Retryable => OutcomeStatus::RetryableError,
@@ -193,6 +194,7 @@ impl Row {
                 message_id: None,
                 redacted: false,
             },
+            twin_hash: None,
         })
     }
 

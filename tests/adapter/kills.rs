@@ -154,7 +154,7 @@ impl Known {
             self.attempts.values().filter(|record| record["status"] == status).count()
         };
         let counts = ["ok", "unknown", "retryable_error"].map(count);
-        assert!(counts.iter().all(|count| *count > 10), "{counts:?}");
+        assert!(counts.iter().all(|count| *count > 3), "{counts:?}");
         let is_lost = |which: &&Which| self.attempts[*which]["status"] != "ok";
         let lost = self.done.iter().filter(is_lost).count();
         assert!(lost > 0, "no kill has hit a call between its effect and its report");

@@ -4,5 +4,6 @@ mod exec_kills;
 mod folder;
 mod kills;
 mod secrets;
+mod slow_clients;
 mod storm;
 mod traffic;

@@ -72,16 +72,36 @@ impl Server {
 
     /// The same with another log level.
     pub fn start_logging(folder: &Path, level: &str) -> Self {
-        Self::try_start(folder, level).unwrap_or_else(|output| panic!("no service: {output}"))
+        Self::start_as(Command::new(path()), folder, level)
     }
 
-    fn try_start(folder: &Path, level: &str) -> Result<Self, String> {
+    /// The same with so many file descriptors at most.
+    pub fn start_with_descriptors(folder: &Path, descriptors: u32) -> Self {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("ulimit -n {descriptors} && exec \"$@\""), "sh"]).arg(path());
+        Self::start_as(command, folder, "info")
+    }
+
+    /// Starts with a clock that the test moves: a file with boot id, boot clock and wall clock
+    /// (ms), which debug builds read at each look at the clock.
+    pub fn start_by_clock(folder: &Path, clock: &Path) -> Result<Self, String> {
+        let mut command = Command::new(path());
+        command.env("RECIBO_TEST_CLOCK", clock);
+        Self::try_start(command, folder, "warn")
+    }
+
+    fn start_as(command: Command, folder: &Path, level: &str) -> Self {
+        Self::try_start(command, folder, level)
+            .unwrap_or_else(|output| panic!("no service: {output}"))
+    }
+
+    fn try_start(mut command: Command, folder: &Path, level: &str) -> Result<Self, String> {
         let log = std::fs::OpenOptions::new()
             .create(true)
             .append(true)
             .open(log_file(folder))
             .expect("a log file");
-        let mut child = Command::new(path())
+        let mut child = command
             .arg("serve")
             .arg("--data")
             .arg(folder)

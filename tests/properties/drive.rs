@@ -59,7 +59,7 @@ impl Drive {
     pub fn step(&mut self, op: &Op) {
         let (before, events) = (self.head(), self.book.events.len());
         let scopes = self.scopes.len();
-        let is_marked = matches!(op, Op::Tick) && self.book.has_open_leases();
+        let is_marked = self.marks(op);
         let is_answered_only = self.answer(op);
         if self.book.events.len() > events || is_marked {
             self.book.seen = Some(self.book.now);
@@ -69,6 +69,19 @@ impl Drive {
         if is_answered_only && self.scopes.len() == scopes {
             assert_eq!(appended, 0, "a refusal or a replay appends nothing");
             assert_eq!(self.head(), before, "a refusal or a replay leaves the log as it is");
+        }
+    }
+
+    /// Whether the store makes durable how late it is, also if nothing is appended: whoever is
+    /// answered may have been shown a lease as over.
+    fn marks(&self, op: &Op) -> bool {
+        match op {
+            Op::Tick => self.book.has_open_leases(),
+            Op::Advance { .. } | Op::WallBack { .. } | Op::Reopen { .. } | Op::Reboot { .. } => {
+                false
+            }
+            Op::ShotAgain if self.last_shot.is_none() => false,
+            _ => self.book.has_unmarked_end(),
         }
     }
 
@@ -151,6 +164,10 @@ impl Drive {
     /// Ends the process, lets time pass, and starts it again. Then everything is read back, and
     /// the root is computed from the lines alone.
     pub fn reopen(&mut self, down_ms: u64, is_other_boot: bool) {
+        if self.book.has_unmarked_end() {
+            // The last batch marks it.
+            self.book.seen = Some(self.book.now);
+        }
         self.store.close();
         self.clock.advance_ms(down_ms);
         self.wall_ms += down_ms;

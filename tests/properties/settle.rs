@@ -89,6 +89,12 @@ impl Book {
         !self.open_leases().is_empty()
     }
 
+    /// Whether a lease has ended since the ledger was last seen.
+    pub fn has_unmarked_end(&self) -> bool {
+        let has_ended = |end: Time| end <= self.now && self.seen.is_none_or(|seen| end > seen);
+        self.open_leases().into_iter().any(|(end, ..)| has_ended(end))
+    }
+
     /// Leases of attempts that are open, whether live or not, by their ends, and then by the
     /// age of their calls.
     fn open_leases(&self) -> Vec<(Time, Namespace, CallRef)> {

@@ -69,6 +69,73 @@ fn a_word_that_the_state_rests_on_alone_can_be_taken_back() {
     }
 }
 
+/// Evidence against a word sets a conflict; the resolution that clears it takes the place of that
+/// word, without naming it.
+#[test]
+fn a_word_that_resolves_a_conflict_replaces_the_word_before() {
+    const OK: &str = "ok reuse already_ok";
+    const TERMINAL: &str = "terminal stop terminal_error";
+    const RETRYABLE: &str = "retryable proceed retry_allowed";
+    const ABANDONED: &str = "abandoned stop abandoned";
+    let cases = [
+        // A success after an error is kept as evidence, but it is not the attempt's status.
+        (
+            "claim; retryable_error; resolve=terminal; ok",
+            [
+                ("ok", OK),
+                ("terminal", TERMINAL),
+                ("retryable", RETRYABLE),
+                ("abandoned", ABANDONED),
+            ],
+        ),
+        // A late error of the only attempt contradicts an operator's `ok`.
+        (
+            "claim; timeout; resolve=ok; retryable_error",
+            [
+                ("ok", OK),
+                ("terminal", TERMINAL),
+                ("retryable", RETRYABLE),
+                ("abandoned", ABANDONED),
+            ],
+        ),
+        // A reported success beats all words but `terminal`.
+        (
+            "claim; timeout; resolve=terminal; ok",
+            [("ok", OK), ("terminal", TERMINAL), ("retryable", OK), ("abandoned", OK)],
+        ),
+        (
+            "claim; timeout; shot=retryable_error; resolve=terminal; ok@1",
+            [("ok", OK), ("terminal", TERMINAL), ("retryable", OK), ("abandoned", OK)],
+        ),
+    ];
+    for (script, words) in cases {
+        for (word, expected) in words {
+            let mut ledger = Pure::of(Effect::Opaque);
+            ledger.run(script);
+            assert!(ledger.summary().ends_with('!'), "{script}: {}", ledger.summary());
+            ledger.run(&format!("resolve={word}"));
+            assert_eq!(ledger.summary(), expected, "{script}; {word}");
+        }
+    }
+}
+
+/// What the word before had settled goes with it.
+#[test]
+fn a_replaced_word_leaves_nothing_behind() {
+    const CONFLICT: &str = "claim; timeout; resolve=ok; retryable_error";
+    let cases = [
+        ("resolve=terminal; resolve=terminal!last", "terminal stop terminal_error"),
+        ("resolve=ok; resolve=retryable!last", "retryable proceed retry_allowed"),
+        ("resolve=retryable; claim; ok", "ok reuse already_ok"),
+        // Here the first attempt still counts as one that took effect.
+        ("resolve=ok; shot=ok", "ok reuse already_ok !"),
+    ];
+    for (script, expected) in cases {
+        let script = format!("{CONFLICT}; {script}");
+        assert_eq!(summary(Effect::Opaque, &script), expected, "{script}");
+    }
+}
+
 #[test]
 fn evidence_is_never_overruled() {
     let refused = Answer::Refused(Refusal::NothingToResolve);

@@ -4,11 +4,11 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use recibo_core::decision::Moment;
-use recibo_core::effect::Policy;
-use recibo_core::event::Event;
+use recibo_core::effect::{Policy, StatedTerms};
+use recibo_core::event::{Event, Owner};
 use recibo_core::hash::{InputHash, OutputHash};
 use recibo_core::id::{CallRef, ClaimId, Labels, Namespace, RunId, ScopeId, ToolCallId, ToolName};
-use recibo_core::plan::{self, Claim, OneShot, Place, RecordKnown, ScopeKnown, Signer};
+use recibo_core::plan::{self, Claim, OneShot, Place, RecordKnown, ScopeKnown, Signer, TwinRule};
 use recibo_core::receipt::{ScopeKey, SignedFields};
 use recibo_core::time::Time;
 use recibo_core::tree::{Frontier, leaf_hash};
@@ -63,7 +63,7 @@ fn claim_and_report(ledger: &Ledger, rows: &[Row], bench: &Bench) -> Outcome<()>
             scope_id: ledger.scope_id().clone(),
             tool: ToolName::parse(row.tool(&bench.samples))?,
             input_hash: row.sample(&bench.samples).input_hash,
-            effect: Some(row.effect(&bench.samples)),
+            terms: StatedTerms::of(Some(row.effect(&bench.samples))),
             lease_ms: 60_000,
             attempt: None,
             operation_key: None,
@@ -71,6 +71,7 @@ fn claim_and_report(ledger: &Ledger, rows: &[Row], bench: &Bench) -> Outcome<()>
             labels: Labels::default(),
             trace: None,
             redacted: false,
+            twins: TwinRule::advise(),
         };
         pending.push(store.claim(namespace, claim));
     }
@@ -154,8 +155,9 @@ fn core(bench: &Bench, report: &mut Report, rows: &[Row]) -> Outcome<()> {
         .drain(..)
         .enumerate()
         .map(|(seq, body)| {
-            let (seq, namespace) = (seq as u64, namespace.clone());
-            Event { seq, nseq: seq, at: now, namespace, salt: [3; 16], body }
+            let seq = seq as u64;
+            let owner = Some(Owner { namespace: namespace.clone(), nseq: seq });
+            Event { seq, at: now, owner, salt: [3; 16], body }
         })
         .collect();
     let mut lines = Vec::new();

@@ -17,10 +17,12 @@ pub mod policy;
 pub mod problem;
 pub mod request;
 pub mod role;
+pub mod roles;
 pub mod secrets;
 pub mod verify;
 pub mod word;
 
 pub use problem::{Code, Problem};
 pub use role::{Action, Role};
+pub use roles::Roles;
 pub use word::{Timestamp, Word};

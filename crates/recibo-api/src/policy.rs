@@ -36,7 +36,7 @@ pub struct PolicyRule {
     #[schema(maximum = 9_007_199_254_740_991_i64)]
     pub key_window_ms: Option<u64>,
     /// Attempts that are granted.
-    #[schema(minimum = 1)]
+    #[schema(value_type = Option<u64>, minimum = 1, maximum = 4_294_967_295_i64)]
     pub max_attempts: Option<u32>,
     /// What the tool's own error (`isError` of MCP) says of the effect; null counts as
     /// `unknown`. Read by the MCP proxy.

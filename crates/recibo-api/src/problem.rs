@@ -49,6 +49,7 @@ codes! {
     InvalidId = "invalid_id", 400, "An id is not well formed";
     InvalidQuery = "invalid_query", 400, "The query does not fit the contract";
     InvalidPageToken = "invalid_page_token", 400, "The page token is not one of this listing";
+    MalformedRequest = "malformed_request", 400, "The request is not well-formed HTTP";
     Unauthenticated = "unauthenticated", 401, "A valid API key is needed";
     Forbidden = "forbidden", 403, "The role of the API key does not permit this";
     LeaseTokenWrong = "lease_token_wrong", 403, "The lease token is not the attempt's";
@@ -61,6 +62,7 @@ codes! {
     KeyNotFound = "key_not_found", 404, "No call has this key";
     ApiKeyNotFound = "api_key_not_found", 404, "The API key is not known";
     MethodNotAllowed = "method_not_allowed", 405, "The method is not allowed here";
+    BodyTimeout = "body_timeout", 408, "The body did not arrive in time";
     BodyTooLarge = "body_too_large", 413, "The body is too large";
     UnsupportedMediaType = "unsupported_media_type", 415, "The body must be application/json";
     AttemptConflict = "attempt_conflict", 409, "The attempt is not the one that would be made";
@@ -73,8 +75,10 @@ codes! {
     LeaseLive = "lease_live", 409, "A lease is live";
     LeaseOver = "lease_over", 409, "The lease is over";
     NothingToResolve = "nothing_to_resolve", 409, "The call needs no resolution";
+    LastAdminKey = "last_admin_key", 409, "It is the last admin key";
     VersionMismatch = "version_mismatch", 412, "The call has changed since it was read";
     IfMatchRequired = "if_match_required", 428, "If-Match is needed";
+    HeadTooLarge = "head_too_large", 431, "The request line and headers are too large";
     InputMismatch = "input_mismatch", 422, "The call is known with another tool or input";
     EffectMismatch = "effect_mismatch", 422, "The call is known with another effect";
     EffectWeakerThanPolicy = "effect_weaker_than_policy", 422, "The effect is weaker than the policy's";
@@ -96,7 +100,14 @@ impl Code {
 
     /// Whether the same request may fare better in a moment.
     pub fn is_passing(self) -> bool {
-        matches!(self, Self::Overloaded | Self::LedgerStopped | Self::ReadOnly | Self::ScopeLimit)
+        matches!(
+            self,
+            Self::Overloaded
+                | Self::LedgerStopped
+                | Self::ReadOnly
+                | Self::ScopeLimit
+                | Self::BodyTimeout
+        )
     }
 
     /// The URI of the code: `urn:recibo:problem:<code>`.

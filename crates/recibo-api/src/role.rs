@@ -1,9 +1,8 @@
 //! Who may do what. One table.
 
-use crate::problem::{Code, Problem};
 use crate::word::words;
 
-/// The role that an API key is bound to.
+/// A role that an API key may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
     /// Wraps tools: claims, outcomes, one-shots.
@@ -52,23 +51,6 @@ impl Role {
     pub fn may(self, action: Action) -> bool {
         let row = TABLE.iter().find(|(listed, _)| *listed == action);
         row.is_some_and(|(_, roles)| roles.as_bytes()[self as usize] == b'x')
-    }
-
-    /// Refuses what the role does not permit.
-    ///
-    /// # Errors
-    /// `forbidden`, naming the roles that would do.
-    pub fn permit(self, action: Action) -> Result<(), Problem> {
-        if self.may(action) {
-            return Ok(());
-        }
-        let roles: Vec<_> = action.roles().map(Role::as_str).collect();
-        let detail = format!(
-            "the API key's role is {}; this needs one of: {}",
-            self.as_str(),
-            roles.join(", ")
-        );
-        Err(Problem::new(Code::Forbidden, detail))
     }
 }
 

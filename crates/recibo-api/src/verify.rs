@@ -25,7 +25,7 @@ pub struct VerifyRequest<'a> {
     /// The call that it is said to be of.
     pub(crate) tool_call_id: Option<String>,
     /// The attempt that it is said to be of.
-    #[schema(minimum = 1)]
+    #[schema(value_type = Option<u64>, minimum = 1, maximum = 4_294_967_295_i64)]
     pub(crate) attempt: Option<u32>,
     /// The tool that is said to have run.
     pub(crate) tool: Option<String>,

@@ -175,10 +175,13 @@ impl Attempt {
         self.is_unsettled(now) && !is_answered
     }
 
+    fn is_reported_ok(&self) -> bool {
+        self.definite().is_some_and(|outcome| outcome.status == OutcomeStatus::Ok)
+    }
+
     /// Whether it counts as one that took effect: it was reported so, or settled so.
     fn counts_as_ok(&self) -> bool {
-        let ok = Some(OutcomeStatus::Ok);
-        self.definite().map(|outcome| outcome.status) == ok || self.settled_as() == ok
+        self.is_reported_ok() || self.settled_as() == Some(OutcomeStatus::Ok)
     }
 
     fn knows_of_no_effect(&self) -> bool {
@@ -551,17 +554,16 @@ impl Call {
             ResolvedAs::Terminal => Some(OutcomeStatus::TerminalError),
             ResolvedAs::Abandoned => None,
         };
-        let decides = self.tip.fixed.is_none();
-        if decides {
-            self.tip.abandoned = resolved.state == ResolvedAs::Abandoned;
-            self.tip.fixed = match resolved.state {
-                ResolvedAs::Ok => Some(Fixed::Ok),
-                ResolvedAs::Terminal => Some(Fixed::Terminal),
-                ResolvedAs::Retryable | ResolvedAs::Abandoned => None,
-            };
-            self.tip.ok_late_at = (resolved.state == ResolvedAs::Ok).then_some(at);
-        }
         let settled = Settled { by: SettledBy::Resolution, status, seq };
+        // A word that the state rests on gives way to this one, evidence never does.
+        let decides = self.tip.fixed.is_none() || self.tip.rests_on.is_some();
+        let evident = self.numbers(Attempt::is_reported_ok).first().copied();
+        if let (Some(_), Some(replaced)) = (self.tip.fixed, self.tip.rests_on) {
+            self.replace(replaced, settled, at);
+        }
+        if decides {
+            self.decide(resolved.state, evident, at);
+        }
         let unsettled: Vec<u32> = self.numbers(|attempt| attempt.is_unsettled(at));
         for number in unsettled {
             if status == Some(OutcomeStatus::Ok) {
@@ -572,7 +574,47 @@ impl Call {
         }
         // Last, since a settled attempt looks like evidence to what counts above.
         if decides {
-            self.tip.rests_on = Some(seq);
+            let rests_on_evidence = evident.is_some() && self.tip.fixed == Some(Fixed::Ok);
+            self.tip.rests_on = (!rests_on_evidence).then_some(seq);
+        }
+    }
+
+    /// What the replaced word settled is settled by the new one if that says the same, and open
+    /// to it if not.
+    fn replace(&mut self, replaced: u64, settled: Settled, at: Time) {
+        let numbers = self.numbers(|attempt| attempt.settled.is_some_and(|s| s.seq == replaced));
+        for number in numbers {
+            let before = self.attempt(number).and_then(Attempt::settled_as);
+            if before == settled.status {
+                self.change(number, at, |attempt| attempt.settled = Some(settled));
+            } else {
+                self.unsettle(number, at);
+            }
+        }
+        self.tip.ok_attempt = self.numbers(Attempt::counts_as_ok).first().copied();
+    }
+
+    fn unsettle(&mut self, number: u32, at: Time) {
+        let before = self.attempt(number).is_some_and(Attempt::counts_as_ok);
+        self.change(number, at, |attempt| attempt.settled = None);
+        let after = self.attempt(number).is_some_and(Attempt::counts_as_ok);
+        self.tip.ok_count -= u32::from(before && !after);
+    }
+
+    /// Lets a word decide. A success that was reported against an earlier word decides with it,
+    /// unless the new word is `terminal` again.
+    fn decide(&mut self, word: ResolvedAs, evident: Option<u32>, at: Time) {
+        let tip = &mut self.tip;
+        tip.fixed = match word {
+            ResolvedAs::Terminal => Some(Fixed::Terminal),
+            ResolvedAs::Ok => Some(Fixed::Ok),
+            ResolvedAs::Retryable | ResolvedAs::Abandoned => evident.map(|_| Fixed::Ok),
+        };
+        let is_ok = tip.fixed == Some(Fixed::Ok);
+        tip.abandoned = word == ResolvedAs::Abandoned && !is_ok;
+        tip.ok_late_at = is_ok.then_some(at);
+        if is_ok && tip.ok_attempt.is_none() {
+            tip.ok_attempt = evident;
         }
     }
 
@@ -585,10 +627,7 @@ impl Call {
         self.tip.abandoned = false;
         self.tip.ok_late_at = None;
         for number in numbers {
-            let before = self.attempt(number).is_some_and(Attempt::counts_as_ok);
-            self.change(number, at, |attempt| attempt.settled = None);
-            let after = self.attempt(number).is_some_and(Attempt::counts_as_ok);
-            self.tip.ok_count -= u32::from(before && !after);
+            self.unsettle(number, at);
         }
         let evident = self.numbers(Attempt::counts_as_ok);
         self.tip.ok_attempt = evident.first().copied();

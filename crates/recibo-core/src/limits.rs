@@ -62,9 +62,9 @@ pub const POLICY_BYTES_MAX: usize = 14 * 1024;
 /// to two bytes each, a summary of 2048, three hashes and about 800 bytes of names: 11 KiB.
 pub const LINE_BYTES_MAX: usize = 16 * 1024;
 
-/// Bytes of a request body.
+/// Bytes of a request body that holds no result.
 pub const BODY_BYTES_MAX: usize = 1024 * 1024;
-/// Bytes of a batch body.
+/// Bytes of the body of an outcome, a one-shot or a batch: they hold results.
 pub const BATCH_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// One-shot receipts in a batch.
 pub const BATCH_LEN_MAX: usize = 1000;

@@ -42,12 +42,14 @@ pub(crate) fn bare(status: StatusCode) -> Response {
     response
 }
 
+/// The media type of plain text.
+pub(crate) const TEXT: &str = "text/plain; charset=utf-8";
+
 /// Plain text, status 200.
-pub(crate) fn text(text: String) -> Response {
+pub(crate) fn text(text: Vec<u8>) -> Response {
     let mut response = bare(StatusCode::OK);
     *response.body_mut() = text.into();
-    let kind = HeaderValue::from_static("text/plain; charset=utf-8");
-    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(TEXT));
     response
 }
 

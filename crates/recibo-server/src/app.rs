@@ -2,11 +2,14 @@
 
 use std::sync::{Arc, Mutex};
 
+use recibo_api::Code;
 use recibo_api::secrets::SecretPolicy;
 use recibo_store::{Entropy, Snapshot, Store};
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
+use crate::connection::{Tally, Told};
 use crate::failure::Failure;
+use crate::limits::ConnectionLimits;
 
 /// Knobs of the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,11 +18,17 @@ pub struct Settings {
     pub secret_policy: SecretPolicy,
     /// How long what is in flight may take once the service is asked to stop, in milliseconds.
     pub grace_ms: u64,
+    /// What one client may take from the others.
+    pub limits: ConnectionLimits,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { secret_policy: SecretPolicy::default(), grace_ms: 30_000 }
+        Self {
+            secret_policy: SecretPolicy::default(),
+            grace_ms: 30_000,
+            limits: ConnectionLimits::default(),
+        }
     }
 }
 
@@ -33,13 +42,25 @@ struct Inner {
     entropy: Mutex<Entropy>,
     /// Set once the service is asked to stop: whoever waits for a decision is answered then.
     stopping: watch::Sender<bool>,
+    long_polls: Arc<Semaphore>,
+    streams: Arc<Semaphore>,
+    tally: Arc<Tally>,
 }
 
 impl App {
     /// A service over an open store. `entropy` draws new API keys.
     pub fn new(store: Store, settings: Settings, entropy: Entropy) -> Self {
         let (stopping, _) = watch::channel(false);
-        Self(Arc::new(Inner { store, settings, entropy: Mutex::new(entropy), stopping }))
+        let permits = |count: usize| Arc::new(Semaphore::new(count.min(Semaphore::MAX_PERMITS)));
+        Self(Arc::new(Inner {
+            store,
+            settings,
+            entropy: Mutex::new(entropy),
+            stopping,
+            long_polls: permits(settings.limits.long_polls),
+            streams: permits(settings.limits.streams),
+            tally: Arc::default(),
+        }))
     }
 
     /// The store.
@@ -66,6 +87,39 @@ impl App {
     /// Changes to true once the service is asked to stop.
     pub(crate) fn stopping(&self) -> watch::Receiver<bool> {
         self.0.stopping.subscribe()
+    }
+
+    /// Ends once the service is asked to stop.
+    pub(crate) async fn stopped(&self) {
+        // The sender lives in this value.
+        let _ = self.stopping().wait_for(|stopping| *stopping).await;
+    }
+
+    /// What happened at limits.
+    pub(crate) fn tally(&self) -> &Arc<Tally> {
+        &self.0.tally
+    }
+
+    /// A place among the requests that wait for a decision.
+    pub(crate) fn long_poll(&self) -> Result<OwnedSemaphorePermit, Failure> {
+        self.place(&self.0.long_polls, Told::LongPollRefused, "requests wait for a decision")
+    }
+
+    /// A place among the listings that are sent whole.
+    pub(crate) fn stream(&self) -> Result<OwnedSemaphorePermit, Failure> {
+        self.place(&self.0.streams, Told::StreamRefused, "listings are being sent")
+    }
+
+    fn place(
+        &self,
+        places: &Arc<Semaphore>,
+        told: Told,
+        what: &str,
+    ) -> Result<OwnedSemaphorePermit, Failure> {
+        places.clone().try_acquire_owned().map_err(|_| {
+            self.0.tally.add(told);
+            Failure::new(Code::Overloaded, format!("too many {what} already; try again"))
+        })
     }
 
     /// Reads a row or a few, right here, for the reason that [`Store::decided`] gives.

@@ -4,7 +4,7 @@ use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
-use recibo_api::{Action, Code, Role};
+use recibo_api::{Action, Code, Roles};
 use recibo_core::id::Namespace;
 
 use crate::app::App;
@@ -12,7 +12,7 @@ use crate::failure::Failure;
 
 /// A caller with a valid API key.
 pub(crate) struct Caller {
-    role: Role,
+    roles: Roles,
     /// What the key is bound to: nothing else is ever looked at.
     pub(crate) namespace: Namespace,
     /// Names the API key.
@@ -20,9 +20,15 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// Whether the role permits an action. For after the shape of the request.
+    /// Whether one of the key's roles permits an action. For after the shape of the request.
     pub(crate) fn may(&self, action: Action) -> Result<(), Failure> {
-        Ok(self.role.permit(action)?)
+        Ok(self.roles.permit(action)?)
+    }
+
+    /// Ends once the key is revoked or its time is over, with what to answer then.
+    pub(crate) async fn ended(&self, app: &App) -> Failure {
+        app.store().api_key_ended(&self.api_key_id).await;
+        refused("the API key is not valid any more")
     }
 }
 
@@ -36,9 +42,9 @@ impl FromRequestParts<App> for Caller {
         // Unknown, expired and revoked keys look the same.
         let known = app.store().authenticate(api_key);
         let Some(info) = known else { return Err(refused("the API key is not valid")) };
-        match Role::parse(&info.role) {
-            Some(role) => {
-                Ok(Self { role, namespace: info.namespace.clone(), api_key_id: info.id.clone() })
+        match Roles::parse(&info.roles) {
+            Some(roles) => {
+                Ok(Self { roles, namespace: info.namespace.clone(), api_key_id: info.id.clone() })
             }
             None => {
                 tracing::error!(id = info.id, "an API key has a role that this version has not");

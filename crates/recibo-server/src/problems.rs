@@ -22,8 +22,10 @@ pub(crate) const BODY: &[Code] = &[
     Code::NumberOutOfRange,
     Code::InvalidRequest,
     Code::InvalidId,
+    Code::BodyTimeout,
     Code::BodyTooLarge,
     Code::UnsupportedMediaType,
+    Code::Overloaded,
 ];
 
 /// What every write can answer.

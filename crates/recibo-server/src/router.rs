@@ -13,10 +13,25 @@ use crate::app::App;
 use crate::failure::Failure;
 use crate::problems;
 use crate::routes as r;
+use crate::shapes;
 use crate::trace::Trace;
 
 /// Name of the security scheme that keyed operations need.
 pub(crate) const BEARER: &str = "api_key";
+
+/// What concerns all operations, and what no operation can answer.
+const DESCRIPTION: &str = "\
+An append-only receipt ledger for the tool calls of LLM agents.
+
+Patterns and lengths are those of decoded ids. Unknown members of bodies and unknown query \
+parameters are refused; `null` stands for an optional member that is left out.
+
+Before any operation, a request line or header that is not well-formed HTTP/1.1 is answered 400 \
+`malformed_request`, and more than 64 KiB or 100 headers 431 `head_too_large`; the connection is \
+then closed. Closed without an answer is a connection whose head did not arrive in time, that \
+was idle for too long, that took nothing of its answer, or that made room for another at the \
+limit. A path that no operation has is \
+answered 404 `not_found`, another method 405 `method_not_allowed`.";
 
 static TEXT: LazyLock<String> = LazyLock::new(|| {
     let document = openapi().to_pretty_json().expect("a document of names has a JSON form");
@@ -45,6 +60,7 @@ pub fn openapi() -> OpenApi {
     components.add_security_scheme(BEARER, SecurityScheme::Http(bearer.build()));
     let (name, schema) = problems::schema();
     components.schemas.insert(name, schema);
+    shapes::complete(&mut document);
     document
 }
 
@@ -57,7 +73,7 @@ fn documented() -> OpenApiRouter<App> {
     let info = InfoBuilder::new()
         .title("recibo")
         .version(env!("CARGO_PKG_VERSION"))
-        .description(Some("An append-only receipt ledger for the tool calls of LLM agents"))
+        .description(Some(DESCRIPTION))
         .license(Some(LicenseBuilder::new().name("Apache-2.0").build()));
     OpenApiRouter::with_openapi(OpenApiBuilder::new().info(info.build()).build())
         .routes(routes!(r::scopes::open))

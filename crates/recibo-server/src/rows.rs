@@ -1,28 +1,22 @@
 //! All rows of a listing as `application/x-ndjson`: one call per line, and a last line that
-//! says that nothing is missing. Read in short snapshots, so that a slow reader pins no space.
+//! says that nothing is missing.
 
 use std::sync::Arc;
 
-use axum::body::{Body, Bytes};
-use axum::http::header::{ACCEPT, CONTENT_TYPE};
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::HeaderMap;
+use axum::http::header::ACCEPT;
 use axum::response::Response;
-use http_body_util::channel::{Channel, Sender};
 use recibo_core::limits;
 use recibo_store::{CallPage, Snapshot};
 use serde_json::json;
 
-use crate::answer;
 use crate::app::App;
+use crate::caller::Caller;
 use crate::failure::Failure;
+use crate::pieces::{self, Piece};
 use crate::show;
 
 const NDJSON: &str = "application/x-ndjson";
-/// Pages that may wait for a slow reader.
-const BUFFERED_PAGES: usize = 2;
-
-/// Reads the page that begins at a position.
-pub(crate) type Fetch = dyn Fn(&Snapshot, u64) -> Result<CallPage, Failure> + Send + Sync;
 
 /// Rows of one page.
 pub(crate) const PAGE_SIZE: usize = limits::PAGE_SIZE_MAX;
@@ -38,54 +32,32 @@ pub(crate) fn are_wanted(headers: &HeaderMap) -> bool {
 
 /// Sends all rows of what was in the ledger when it was asked for. Without the last line the
 /// answer is not whole.
-pub(crate) async fn stream(app: App, from: u64, fetch: Arc<Fetch>) -> Result<Response, Failure> {
-    let size = app.store().size();
-    let first = page(&app, from, &fetch).await?;
-    let (sender, channel) = Channel::<Bytes, Failure>::new(BUFFERED_PAGES);
-    tokio::spawn(send(app, first, size, fetch, sender));
-    let mut response = answer::bare(StatusCode::OK);
-    *response.body_mut() = Body::new(channel);
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(NDJSON));
-    Ok(response)
-}
-
-async fn page(app: &App, from: u64, fetch: &Arc<Fetch>) -> Result<CallPage, Failure> {
-    let fetch = fetch.clone();
-    app.read(move |snapshot| fetch(snapshot, from)).await
-}
-
-async fn send(
+pub(crate) async fn stream(
     app: App,
-    mut rows: CallPage,
-    size: u64,
-    fetch: Arc<Fetch>,
-    mut sender: Sender<Bytes, Failure>,
-) {
-    let mut count = 0_u64;
-    loop {
-        let mut bytes = Vec::new();
-        // What came after the question is not part of the answer.
-        let old = rows.calls.iter().filter(|call| call.first_seq() < size);
-        for call in old {
-            count += 1;
-            serde_json::to_writer(&mut bytes, &show::call(call)).expect("calls have a JSON form");
-            bytes.push(b'\n');
-        }
-        let next = rows.next.filter(|next| *next < size);
-        if next.is_none() {
-            let last_seq = size.checked_sub(1);
-            let end = json!({"_end": true, "count": count, "last_seq": last_seq});
-            bytes.extend_from_slice(end.to_string().as_bytes());
-            bytes.push(b'\n');
-        }
-        if sender.send_data(bytes.into()).await.is_err() {
-            // The reader has gone away.
-            return;
-        }
-        let Some(next) = next else { return };
-        rows = match page(&app, next, &fetch).await {
-            Ok(rows) => rows,
-            Err(failure) => return sender.abort(failure),
-        };
+    caller: Caller,
+    from: u64,
+    page_at: impl Fn(&Snapshot, u64) -> Result<CallPage, Failure> + Send + Sync + 'static,
+) -> Result<Response, Failure> {
+    let place = app.stream()?;
+    let size = app.store().size();
+    let fetch: Arc<pieces::Fetch> =
+        Arc::new(move |snapshot: &Snapshot, from| Ok(piece(&page_at(snapshot, from)?, size)));
+    let first = pieces::read(&app, from, &fetch).await?;
+    let end = move |count: u64| {
+        let last_seq = size.checked_sub(1);
+        format!("{}\n", json!({"_end": true, "count": count, "last_seq": last_seq})).into_bytes()
+    };
+    Ok(pieces::send(app, caller, place, NDJSON, first, fetch, end))
+}
+
+/// What came after the question is not part of the answer.
+fn piece(page: &CallPage, size: u64) -> Piece {
+    let next = page.next.filter(|next| *next < size);
+    let mut piece = Piece { bytes: Vec::new(), rows: 0, next };
+    for call in page.calls.iter().filter(|call| call.first_seq() < size) {
+        piece.rows += 1;
+        serde_json::to_writer(&mut piece.bytes, &show::call(call)).expect("calls have a JSON form");
+        piece.bytes.push(b'\n');
     }
+    piece
 }

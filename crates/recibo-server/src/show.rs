@@ -6,7 +6,7 @@ use recibo_api::answer::{
 };
 use recibo_api::page::Listing;
 use recibo_api::verify::Signature;
-use recibo_api::{Role, Timestamp, Word};
+use recibo_api::{Roles, Timestamp, Word};
 use recibo_core::id::{CallRef, RunId};
 use recibo_core::plan::ClaimedAs;
 use recibo_core::status::{CallState, DecisionKind};
@@ -182,10 +182,10 @@ pub(crate) fn signature(check: store::SignatureCheck) -> Signature {
     }
 }
 
-/// An API key without the key; `None` if its role is of a newer version.
+/// An API key without the key; `None` if a role of it is of a newer version.
 pub(crate) fn api_key(info: store::api_key::ApiKeyInfo) -> Option<ApiKeyEntry> {
     Some(ApiKeyEntry {
-        role: Word(Role::parse(&info.role)?),
+        roles: Roles::parse(&info.roles)?.iter().map(Word).collect(),
         id: info.id,
         namespace: info.namespace.to_string(),
         created_at: Timestamp(info.created_at),

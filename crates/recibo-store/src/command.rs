@@ -6,7 +6,7 @@ use recibo_core::plan::{Check, Claim, OneShot, Refusal, Renewal, Report, Resolut
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use crate::answer::{CheckedAnswer, ClaimAnswer, OpenedScope, RecordAnswer, RenewedAnswer};
-use crate::api_key::{ApiKeyDraft, ApiKeyInfo};
+use crate::api_key::{ApiKeyDraft, ApiKeyInfo, Revoked};
 use crate::error::WriteError;
 
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, WriteError>>;
@@ -66,10 +66,11 @@ pub(crate) enum WriteOp {
         draft: ApiKeyDraft,
         reply: Reply<ApiKeyInfo>,
     },
-    /// Answers whether there is such a key.
     RevokeApiKey {
         id: String,
-        reply: Reply<bool>,
+        /// The last key that is good for ever in this role stays.
+        kept_role: &'static str,
+        reply: Reply<Revoked>,
     },
     /// Appends what time alone has caused: ends of leases and of scopes.
     Tick {

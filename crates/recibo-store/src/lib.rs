@@ -38,7 +38,7 @@ pub use folder::{LEASE_SECRET_FILE, LEDGER_FILE};
 pub use open::Config;
 pub use small_file::write_private;
 pub use snapshot::{
-    CallFilter, CallPage, CallView, DecisionView, LogHead, ReceiptLine, ResolutionMark, RunSummary,
-    ScopeState, ScopeView, SignatureCheck, Snapshot,
+    CallFilter, CallPage, CallView, DecisionView, LogHead, ReceiptLine, ReceiptPage,
+    ResolutionMark, RunSummary, ScopeState, ScopeView, SignatureCheck, Snapshot,
 };
 pub use store::{Pending, Store};

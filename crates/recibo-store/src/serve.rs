@@ -20,7 +20,7 @@ use std::sync::Arc;
 use zeroize::Zeroizing;
 
 use crate::answer::{CheckedAnswer, ClaimAnswer, OpenedScope, RecordAnswer, RenewedAnswer};
-use crate::api_key::{ApiKeyDraft, ApiKeyInfo};
+use crate::api_key::{ApiKeyDraft, ApiKeyInfo, Revoked};
 use crate::batch::{Batch, claim_origin, shot_origin};
 use crate::codec::{ApiKeyRow, ScopeRow, StoredEvent};
 use crate::error::StorageError;
@@ -493,14 +493,14 @@ impl Batch<'_, '_> {
         let now = self.now();
         let mut found = self.find(namespace, &resolution.call)?;
         if let Some(found) = &mut found {
-            // A resolution settles every unsettled attempt, and one that corrects another
-            // looks at all of them, so these must be at hand.
+            // A resolution settles every unsettled attempt, and one that replaces another looks
+            // at all of them, so these must be at hand.
             let id = id_of(found)?.to_owned();
             let tip = &found.known.call.tip;
-            let is_correction = resolution.corrects.is_some();
-            if tip.unsettled_older > 0 || is_correction {
+            let replaces = resolution.corrects.is_some() || tip.rests_on.is_some();
+            if tip.unsettled_older > 0 || replaces {
                 let older = self.lookup().all_older(found.run_no, &id, tip)?;
-                let touched = older.into_iter().filter(|a| is_correction || a.is_unsettled(now));
+                let touched = older.into_iter().filter(|a| replaces || a.is_unsettled(now));
                 found.known.call.older = touched.map(|a| (a.number, a)).collect();
             }
         }
@@ -531,7 +531,7 @@ impl Batch<'_, '_> {
     ) -> Result<ApiKeyInfo, StorageError> {
         let now = self.now();
         let row = ApiKeyRow {
-            role: draft.role.clone(),
+            roles: draft.roles.clone(),
             namespace: draft.namespace.as_str().to_owned(),
             digest: draft.digest,
             created_ms: now.ms(),
@@ -541,7 +541,7 @@ impl Batch<'_, '_> {
         self.tables.api_keys.insert(draft.id.as_bytes(), row.encode().as_slice())?;
         let info = ApiKeyInfo {
             id: draft.id.clone(),
-            role: draft.role,
+            roles: draft.roles,
             namespace: draft.namespace,
             created_at: now,
             expires_at: row.expires_ms.map(recibo_core::time::Time::from_ms),
@@ -551,14 +551,21 @@ impl Batch<'_, '_> {
         Ok(info)
     }
 
-    pub(crate) fn revoke_api_key(&mut self, id: &str) -> Result<bool, StorageError> {
-        let Some(mut row) = self.state.api_keys.row(id) else { return Ok(false) };
+    pub(crate) fn revoke_api_key(
+        &mut self,
+        id: &str,
+        kept_role: &str,
+    ) -> Result<Revoked, StorageError> {
+        let Some(mut row) = self.state.api_keys.row(id) else { return Ok(Revoked::NotKnown) };
+        if self.state.api_keys.is_last(id, kept_role) {
+            return Ok(Revoked::LastOfRole);
+        }
         if row.revoked_ms.is_none() {
             row.revoked_ms = Some(self.now().ms());
             self.tables.api_keys.insert(id.as_bytes(), row.encode().as_slice())?;
             self.state.api_keys.put(id.to_owned(), row);
         }
-        Ok(true)
+        Ok(Revoked::Yes)
     }
 
     /// Appends what time alone has caused: ends of leases and of scopes. No more at once than

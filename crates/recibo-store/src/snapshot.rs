@@ -21,7 +21,7 @@ use redb::ReadableTable;
 
 pub(crate) use reading::Latest;
 
-pub use pages::{CallFilter, CallPage, ReceiptLine, RunSummary};
+pub use pages::{CallFilter, CallPage, ReceiptLine, ReceiptPage, RunSummary};
 
 use crate::clock::LedgerClock;
 use crate::codec::{NamespaceRow, ScopeRow, StoredEvent, decode_event, leaf_of, namespace_of};

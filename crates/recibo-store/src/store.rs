@@ -15,7 +15,7 @@ use redb::Database;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use crate::answer::{CheckedAnswer, ClaimAnswer, OpenedScope, RecordAnswer, RenewedAnswer};
-use crate::api_key::{ApiKeyDraft, ApiKeyInfo, ApiKeys};
+use crate::api_key::{ApiKeyDraft, ApiKeyInfo, ApiKeys, Revoked};
 use crate::batch::WriterState;
 use crate::clock::LedgerClock;
 use crate::command::{Command, Reply, WriteOp};
@@ -288,10 +288,16 @@ impl Store {
         self.ask(&namespace, |reply| WriteOp::CreateApiKey { draft, reply })
     }
 
-    /// Revokes an API key; `false` if there is none of this id.
-    pub fn revoke_api_key(&self, namespace: &Namespace, id: &str) -> Pending<bool> {
+    /// Revokes an API key, unless it is the last one that is good for ever in a role: without
+    /// it nobody could make another.
+    pub fn revoke_api_key(
+        &self,
+        namespace: &Namespace,
+        id: &str,
+        kept_role: &'static str,
+    ) -> Pending<Revoked> {
         let id = id.to_owned();
-        self.ask(namespace, |reply| WriteOp::RevokeApiKey { id, reply })
+        self.ask(namespace, |reply| WriteOp::RevokeApiKey { id, kept_role, reply })
     }
 
     /// What is known of a scope. Blocks for a read or two.
@@ -324,6 +330,10 @@ impl Store {
     /// The API key that this text is, if it is good now.
     pub fn authenticate(&self, api_key: &str) -> Option<Arc<ApiKeyInfo>> {
         self.0.api_keys.authenticate(api_key, self.now())
+    }
+
+    pub(crate) fn api_keys_in_memory(&self) -> &ApiKeys {
+        &self.0.api_keys
     }
 
     /// All API keys, oldest first.

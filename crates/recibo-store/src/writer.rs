@@ -141,6 +141,9 @@ impl Writer {
             serve(&mut batch, &self.shared, &namespace, op, pending)?;
         }
         is_changed |= batch.state.head.size != size_before;
+        // An answer of this batch may show a lease as over: then it is over durably.
+        let unmarked_ms = self.shared.unmarked_lease_end_ms.load(Ordering::SeqCst);
+        is_changed |= unmarked_ms <= now.ms();
         if !is_changed {
             // Refusals and replays only: there is nothing to make durable.
             drop(batch);
@@ -263,9 +266,9 @@ fn serve(
             let info = shared.note(batch.create_api_key(draft))?;
             later(pending, reply, Ok(info));
         }
-        WriteOp::RevokeApiKey { id, reply } => {
-            let known = shared.note(batch.revoke_api_key(&id))?;
-            later(pending, reply, Ok(known));
+        WriteOp::RevokeApiKey { id, kept_role, reply } => {
+            let revoked = shared.note(batch.revoke_api_key(&id, kept_role))?;
+            later(pending, reply, Ok(revoked));
         }
         WriteOp::Tick { reply } => {
             shared.note(batch.tick())?;

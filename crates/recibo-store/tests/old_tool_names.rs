@@ -53,7 +53,7 @@ fn a_call_of_a_tool_with_a_hidden_character_in_its_name_is_still_read() {
     };
     store.record(&namespace, vec![shot]).wait().unwrap().pop().unwrap().unwrap();
     let snapshot = store.snapshot().unwrap();
-    let receipts = snapshot.receipts(&namespace, &call.run_id, None).unwrap().unwrap();
+    let receipts = snapshot.receipts(&namespace, &call.run_id, None, 0, 9).unwrap().unwrap().lines;
     assert_eq!(receipts[0].tool, tool);
     assert!(snapshot.call(&namespace, &call).unwrap().is_some());
     store.close();

@@ -28,8 +28,8 @@ const API_KEY_BYTES_MAX: u64 = 4096;
 pub struct Knobs {
     /// The store's own.
     pub config: Config,
-    /// Make another admin key where the first one is lost. Never done unasked: whoever deletes
-    /// a file must not get a key for it.
+    /// Make another admin key. Never done unasked: whoever deletes a file must not get a key
+    /// for it.
     pub new_admin_key: bool,
 }
 
@@ -145,29 +145,51 @@ fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// The file comes first, the store's row second: after a crash in between the file is there and
-/// its key is made known, and no key that nobody has is ever known.
 fn see_to_admin_key(folder: &Path, store: &Store, is_new_asked: bool) -> Result<(), Failure> {
     let path = folder.join(ADMIN_KEY_FILE);
-    let bytes = match fs::symlink_metadata(&path) {
+    if store.has_no_api_keys() {
+        return first_admin_key(&path, store);
+    }
+    if is_new_asked { another_admin_key(&path, store) } else { Ok(()) }
+}
+
+/// The file comes first, the store's row second: after a crash in between the file is there and
+/// its key is made known, and no key that nobody has is ever known.
+fn first_admin_key(path: &Path, store: &Store) -> Result<(), Failure> {
+    let bytes = match fs::symlink_metadata(path) {
         Ok(meta) => Some(meta.len()),
         Err(error) if error.kind() == ErrorKind::NotFound => None,
-        Err(error) => return Err(cannot("read", &path, &error)),
+        Err(error) => return Err(cannot("read", path, &error)),
     };
-    if !store.has_no_api_keys() && (bytes.is_some() || !is_new_asked) {
-        return Ok(());
-    }
     let text = match bytes {
         // An older build could leave an empty one behind; no key was ever in it.
         None | Some(0) => {
             let text = new_admin_key();
-            write_private(&path, format!("{}\n", *text).as_bytes())
-                .map_err(|error| cannot("write", &path, &error))?;
+            write_key(path, &text)?;
             text
         }
-        Some(_) => read_api_key(&path)?,
+        Some(_) => read_api_key(path)?,
     };
-    let draft = draft_of(&text).ok_or_else(|| no_api_key(&path))?;
+    record(path, store, &text)
+}
+
+/// The new key is whole in a file of its own before the store knows it, and takes the place of
+/// the old one after that: whenever this is cut off, `admin.key` holds a key that is known.
+fn another_admin_key(path: &Path, store: &Store) -> Result<(), Failure> {
+    let next = path.with_extension("key.next");
+    let text = new_admin_key();
+    write_key(&next, &text)?;
+    record(&next, store, &text)?;
+    fs::rename(&next, path).map_err(|error| cannot("replace", path, &error))
+}
+
+fn write_key(path: &Path, text: &str) -> Result<(), Failure> {
+    write_private(path, format!("{text}\n").as_bytes())
+        .map_err(|error| cannot("write", path, &error))
+}
+
+fn record(path: &Path, store: &Store, text: &str) -> Result<(), Failure> {
+    let draft = draft_of(text).ok_or_else(|| no_api_key(path))?;
     store.create_api_key(draft).wait().map_err(|error| {
         Failure::said(format!("cannot record the admin key: {}", chain(&error)))
     })?;
@@ -187,7 +209,7 @@ fn draft_of(text: &str) -> Option<api_key::ApiKeyDraft> {
     Some(api_key::ApiKeyDraft {
         id: id.to_owned(),
         digest: recibo_core::hash::sha256(&[secret.as_bytes()]),
-        role: Role::Admin.as_str().to_owned(),
+        roles: Role::Admin.as_str().to_owned(),
         namespace: default_namespace(),
         expires_ms: None,
     })

@@ -231,7 +231,7 @@ fn why_no_receipt(answer: &OutcomeAnswer) -> Option<String> {
 fn tell_not_run(decision: &DecisionAnswer) {
     tell(&format!("not run: {}", advice(&Verdict::from(decision))));
     if let Some(hint) = &decision.hint {
-        tell(hint);
+        tell(&visible(hint));
     }
     let held_back = match decision.reason.0 {
         Reason::TwinUnknown | Reason::TwinInFlight | Reason::TwinOkLate => decision.twin.as_ref(),

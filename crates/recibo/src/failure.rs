@@ -268,7 +268,13 @@ fn advice(code: Code, is_key_given: bool) -> &'static str {
         Code::PolicyInvalid => "correct the rule that is named",
         Code::ScopeLimit => "close scopes that are not needed, or wait until they end",
         Code::SecretDetected => "take the credential out of the ids, names and labels",
-        Code::Overloaded => "try again in a moment",
+        Code::LastAdminKey => {
+            "make another one first: `recibo api-key create --role admin --namespace default`"
+        }
+        Code::MalformedRequest | Code::HeadTooLarge => {
+            "see whether a proxy stands before the service and changes requests"
+        }
+        Code::Overloaded | Code::BodyTimeout => "try again in a moment",
         Code::LedgerStopped => "restart the service; its log says why it stopped",
         Code::ReadOnly => "make room or give back the permission to write, then start it again",
         Code::Internal => "the service's log says more",

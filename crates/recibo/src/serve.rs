@@ -1,5 +1,7 @@
 //! `recibo serve`: the service on a data folder, from the first line of its log to the last.
 
+mod limits;
+
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -38,9 +40,11 @@ pub struct Args {
     /// What becomes of a claim whose labels hold a credential
     #[arg(long, value_name = "WORD", env = "RECIBO_SECRETS", default_value = "mask")]
     secrets: Secrets,
-    /// Make another admin key if DIR/admin.key is lost
+    /// Make another admin key and write it to DIR/admin.key; keys made before stay valid
     #[arg(long)]
     new_admin_key: bool,
+    #[command(flatten)]
+    limits: limits::LimitArgs,
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
@@ -54,6 +58,7 @@ enum Secrets {
 /// Runs the service until it is asked to stop.
 pub async fn run(args: Args) -> Result<Done, Failure> {
     start_log(args.log.as_deref())?;
+    let descriptors = limits::raise_descriptors();
     let mut terminate = on(SignalKind::terminate())?;
     let mut interrupt = on(SignalKind::interrupt())?;
     let config = Config {
@@ -67,7 +72,7 @@ pub async fn run(args: Args) -> Result<Done, Failure> {
         tracing::error!(%cause, "the ledger is open for reading only; writes are answered 503");
     }
     if data::read_admin_key(&args.data).is_err() {
-        tracing::warn!("admin.key is missing; --new-admin-key makes another one");
+        tracing::warn!("admin.key is missing; --new-admin-key makes another key");
     }
     let asked = async move {
         tokio::select! {
@@ -80,8 +85,10 @@ pub async fn run(args: Args) -> Result<Done, Failure> {
             Secrets::Mask => SecretPolicy::Mask,
             Secrets::Refuse => SecretPolicy::Refuse,
         },
+        limits: args.limits.limits(descriptors),
         ..Settings::default()
     };
+    tracing::info!(descriptors, connections = settings.limits.connections, "limits");
     let result = listen(&store, settings, args.listen, &args.data, asked).await;
     let has_failed = store.has_failed();
     blocking(move || store.close()).await?;

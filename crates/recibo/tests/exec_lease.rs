@@ -37,8 +37,7 @@ fn a_killed_exec_is_waited_for_until_its_lease_is_over_then_the_effect_decides()
     let killed_and_repeated = |effect: &'static str| {
         in_new_folder(|data| {
             let options = &["--effect", effect, "--lease", "3s", "--wait", "1500ms"];
-            let first =
-                exec(data, "a", options, &["sh", "-c", "sleep 0.3; kill -9 $PPID; sleep 61"]);
+            let first = exec(data, "a", options, &["sh", "-c", "kill -9 $PPID; sleep 61"]);
             assert_eq!(first.status.code(), None, "{first:?}");
             let mut codes = Vec::new();
             for _ in 0..10 {
@@ -60,6 +59,20 @@ fn a_killed_exec_is_waited_for_until_its_lease_is_over_then_the_effect_decides()
         assert_eq!(codes.last(), Some(&code), "{effect}: {codes:?}");
         assert!(codes.len() <= 4, "{effect}: {codes:?}");
     }
+}
+
+/// The guard knows the command from its first moment. What `exec` leaves behind holds its stderr
+/// open, so the end of that is the end of all of it.
+#[test]
+fn a_command_ends_with_exec_however_early_that_is_killed() {
+    in_new_folder(|data| {
+        let trace = data.with_file_name("trace");
+        for call in ["a", "b", "c", "d"] {
+            let script = format!("kill -9 $PPID; sleep 2; touch '{}'", trace.display());
+            exec(data, call, &[], &["sh", "-c", &script]);
+            assert!(!trace.exists(), "the command went on without exec");
+        }
+    });
 }
 
 #[test]

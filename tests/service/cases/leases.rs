@@ -203,6 +203,21 @@ fn a_lease_that_was_read_as_over_stays_over_on_another_boot() {
     assert_eq!(service.api.decision("r", "c").at("state"), "unknown");
 }
 
+/// A claim that is refused appends nothing, yet it shows the call, and its twin.
+#[test]
+fn a_lease_that_a_claim_showed_as_over_stays_over_on_another_boot() {
+    for shown_by in ["c", "twin"] {
+        let mut service = Service::start();
+        let scope = service.api.scope();
+        service.api.claim("r", "c", &scope, "c1", json!({"lease_ms": 10_000})).expect(201);
+        service.advance_ms(10_000);
+        let refused = service.api.claim("r", shown_by, &scope, "c2", json!({"twins": "stop"}));
+        assert_eq!((refused.status, refused.str("decision")), (200, "stop"), "{shown_by}");
+        service.reboot(0);
+        assert_eq!(service.api.decision("r", "c").at("state"), "unknown", "{shown_by}");
+    }
+}
+
 #[test]
 fn another_boot_gives_no_keyed_lease_more_than_its_window() {
     let mut service = Service::start();

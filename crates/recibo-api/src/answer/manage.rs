@@ -65,7 +65,7 @@ pub struct ApiKeyCreated {
     /// The key itself.
     pub api_key: String,
     /// What it permits.
-    pub role: RoleWord,
+    pub roles: Vec<RoleWord>,
     /// Where.
     pub namespace: String,
     /// Until when, if not for ever.
@@ -93,7 +93,7 @@ pub struct ApiKeyEntry {
     /// Names the key.
     pub id: String,
     /// What it permits.
-    pub role: RoleWord,
+    pub roles: Vec<RoleWord>,
     /// Where.
     pub namespace: String,
     /// When it was made.

@@ -270,14 +270,14 @@ fn small_answers_have_their_members() {
     let created = ApiKeyCreated {
         id: "ak_1".into(),
         api_key: "rcb_MARK".into(),
-        role: Word(crate::role::Role::Admin),
+        roles: vec![Word(crate::role::Role::Admin)],
         namespace: "default".into(),
         expires_at: None,
     };
     assert!(!format!("{created:?}").contains("MARK"));
     assert_eq!(
         json(&created),
-        r#"{"id":"ak_1","api_key":"rcb_MARK","role":"admin","namespace":"default"}"#
+        r#"{"id":"ak_1","api_key":"rcb_MARK","roles":["admin"],"namespace":"default"}"#
     );
     let by_state =
         ByState { in_flight: 1, unknown: 2, retryable: 3, ok: 4, terminal: 5, abandoned: 6 };

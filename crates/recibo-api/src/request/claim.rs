@@ -50,7 +50,7 @@ pub struct ClaimRequest<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease_ms: Option<u64>,
     /// The attempt that a grant must be.
-    #[schema(minimum = 1)]
+    #[schema(value_type = Option<u64>, minimum = 1, maximum = 4_294_967_295_i64)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempt: Option<u32>,
     /// A key of the caller's own that the outside service knows; the same on every attempt.

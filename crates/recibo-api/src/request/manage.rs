@@ -9,6 +9,7 @@ use crate::body;
 use crate::member::{self, Mask};
 use crate::problem::Problem;
 use crate::role::{Role, RoleWord};
+use crate::roles::Roles;
 
 /// Asks for a signing key.
 #[derive(Default, Serialize, Deserialize, ToSchema)]
@@ -62,37 +63,40 @@ impl ScopeRequest {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ApiKeyRequest {
-    /// What it permits.
-    pub(crate) role: RoleWord,
+    /// What it permits: all that any of these does.
+    #[schema(min_items = 1, max_items = 6)]
+    pub(crate) roles: Vec<RoleWord>,
     /// Where.
+    #[schema(pattern = "^[a-z0-9-]{1,64}$")]
     pub(crate) namespace: String,
     /// How long it is valid; for ever when not given.
     #[schema(minimum = 1, maximum = 9_007_199_254_740_991_i64)]
-    pub(crate) expires_ms: Option<u64>,
+    pub(crate) expires_in_ms: Option<u64>,
 }
 
 /// An API key to be made, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiKeyParams {
     /// What it permits.
-    pub role: Role,
+    pub roles: Roles,
     /// Where.
     pub namespace: Namespace,
     /// How long it is valid, in milliseconds from now.
-    pub expires_ms: Option<u64>,
+    pub expires_in_ms: Option<u64>,
 }
 
 impl ApiKeyRequest {
     /// Checks every member.
     pub fn parse(self) -> Result<ApiKeyParams, Problem> {
-        let expires_ms = self
-            .expires_ms
-            .map(|ms| member::within("expires_ms", ms, 1, limits::NUMBER_MAX))
+        let (given, kinds) = (self.roles.len(), Role::ALL.len());
+        let roles = Roles::new(self.roles.into_iter().map(|role| role.0));
+        let roles = roles
+            .filter(|_| given <= kinds)
+            .ok_or_else(|| Problem::invalid(format!("`roles`: expected 1 to {kinds} roles")))?;
+        let expires_in_ms = self
+            .expires_in_ms
+            .map(|ms| member::within("expires_in_ms", ms, 1, limits::NUMBER_MAX))
             .transpose()?;
-        Ok(ApiKeyParams {
-            role: self.role.0,
-            namespace: Namespace::parse(&self.namespace)?,
-            expires_ms,
-        })
+        Ok(ApiKeyParams { roles, namespace: Namespace::parse(&self.namespace)?, expires_in_ms })
     }
 }

@@ -27,7 +27,7 @@ pub struct OneShotRequest<'a> {
     /// The call.
     pub(crate) tool_call_id: String,
     /// The attempt that this must be.
-    #[schema(minimum = 1)]
+    #[schema(value_type = Option<u64>, minimum = 1, maximum = 4_294_967_295_i64)]
     pub(crate) attempt: Option<u32>,
     /// Whose key is to sign.
     pub(crate) scope_id: String,
@@ -66,6 +66,7 @@ pub struct OneShotRequest<'a> {
     #[schema(value_type = Option<Object>)]
     pub(crate) output_summary: Option<&'a RawValue>,
     /// 1 to 64 of `A-Za-z0-9_.:-`
+    #[schema(pattern = "^[A-Za-z0-9_.:-]{1,64}$")]
     pub(crate) error_class: Option<String>,
     /// A key of the caller's own that the outside service knows.
     pub(crate) operation_key: Option<String>,

@@ -40,6 +40,7 @@ pub struct OutcomeRequest<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_summary: Option<&'a RawValue>,
     /// 1 to 64 of `A-Za-z0-9_.:-`
+    #[schema(pattern = "^[A-Za-z0-9_.:-]{1,64}$")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_class: Option<String>,
     /// What the outside service calls the effect.

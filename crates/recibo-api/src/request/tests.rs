@@ -381,11 +381,15 @@ fn checks_resolutions_scopes_and_keys_have_rules() {
         assert_eq!(code(scope(bad)), Code::InvalidRequest, "{bad}");
     }
     let key = |text: &str| read::<ApiKeyRequest>(text.as_bytes())?.parse();
-    assert!(key(r#"{"role":"auditor","namespace":"blue-1"}"#).is_ok());
+    let two = key(r#"{"roles":["reconciler","adapter"],"namespace":"blue-1"}"#).unwrap();
+    assert_eq!(two.roles.to_string(), "adapter,reconciler");
     for bad in [
-        r#"{"role":"root","namespace":"blue"}"#,
-        r#"{"role":"admin","namespace":"MARK"}"#,
-        r#"{"role":"admin","namespace":"blue","expires_ms":0}"#,
+        r#"{"roles":["root"],"namespace":"blue"}"#,
+        r#"{"roles":[],"namespace":"blue"}"#,
+        r#"{"roles":["admin","admin","admin","admin","admin","admin","admin"],"namespace":"blue"}"#,
+        r#"{"role":"admin","namespace":"blue"}"#,
+        r#"{"roles":["admin"],"namespace":"MARK"}"#,
+        r#"{"roles":["admin"],"namespace":"blue","expires_in_ms":0}"#,
     ] {
         assert_eq!(code(key(bad)), Code::InvalidRequest, "{bad}");
     }

@@ -23,7 +23,7 @@ pub struct Resolution {
 }
 
 /// Decides over a resolution. `known` must have every unsettled attempt at hand, and every
-/// attempt where the resolution corrects another one.
+/// attempt where the resolution corrects or replaces another one.
 /// `is_current` says whether the operator saw the call as it is now.
 pub fn resolve(
     place: &Place,

@@ -4,8 +4,8 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use recibo_api::answer::{ApiKeyCreated, ApiKeyList};
 use recibo_api::request::ApiKeyRequest;
-use recibo_api::{Action, Code, Timestamp, Word, body};
-use recibo_store::api_key;
+use recibo_api::{Action, Code, Role, Timestamp, Word, body};
+use recibo_store::api_key::{self, Revoked};
 use zeroize::Zeroizing;
 
 use crate::answer::{self, Answer};
@@ -20,7 +20,7 @@ use crate::show;
 
 problems!(CreateProblems: KEYED, BODY, WRITE);
 problems!(ListProblems: KEYED);
-problems!(RevokeProblems: KEYED, IDS, WRITE; ApiKeyNotFound);
+problems!(RevokeProblems: KEYED, IDS, WRITE; ApiKeyNotFound, LastAdminKey);
 
 /// Create an API key
 ///
@@ -41,12 +41,12 @@ pub(crate) async fn create(
     caller.may(Action::ManageApiKeys)?;
     let random = Zeroizing::new(app.random());
     let (text, draft) =
-        api_key::make(&random, params.role.as_str(), params.namespace, params.expires_ms);
+        api_key::make(&random, &params.roles.to_string(), params.namespace, params.expires_in_ms);
     let info = app.store().create_api_key(draft).await?;
     let created = ApiKeyCreated {
         id: info.id,
         api_key: text,
-        role: Word(params.role),
+        roles: params.roles.iter().map(Word).collect(),
         namespace: info.namespace.to_string(),
         expires_at: info.expires_at.map(Timestamp),
     };
@@ -66,6 +66,8 @@ pub(crate) async fn list(State(app): State<App>, caller: Caller, _: NoQuery) -> 
 }
 
 /// Revoke an API key
+///
+/// The last admin key that does not expire stays. Long polls and listings under way end.
 #[utoipa::path(
     delete, path = "/v1/api-keys/{id}", operation_id = "revoke_api_key", tag = "api keys",
     params(("id" = String, Path)),
@@ -74,8 +76,13 @@ pub(crate) async fn list(State(app): State<App>, caller: Caller, _: NoQuery) -> 
 )]
 pub(crate) async fn revoke(State(app): State<App>, caller: Caller, ids: Ids, _: NoQuery) -> Answer {
     caller.may(Action::ManageApiKeys)?;
-    match app.store().revoke_api_key(&caller.namespace, ids.text("id")).await? {
-        true => Ok(answer::bare(StatusCode::NO_CONTENT)),
-        false => Err(Failure::new(Code::ApiKeyNotFound, "no API key has this id")),
+    let id = ids.text("id");
+    match app.store().revoke_api_key(&caller.namespace, id, Role::Admin.as_str()).await? {
+        Revoked::Yes => Ok(answer::bare(StatusCode::NO_CONTENT)),
+        Revoked::NotKnown => Err(Failure::new(Code::ApiKeyNotFound, "no API key has this id")),
+        Revoked::LastOfRole => Err(Failure::new(
+            Code::LastAdminKey,
+            "without it nobody could make another API key; create an admin key first",
+        )),
     }
 }

@@ -9,7 +9,7 @@ use recibo_store::RecordAnswer;
 
 use crate::answer::{self, Answer};
 use crate::app::{App, blocking};
-use crate::body::BatchBody;
+use crate::body::ResultBody;
 use crate::caller::Caller;
 use crate::problems::problems;
 use crate::query::NoQuery;
@@ -32,7 +32,7 @@ pub(crate) async fn record(
     State(app): State<App>,
     caller: Caller,
     _: NoQuery,
-    BatchBody(body): BatchBody,
+    ResultBody(body): ResultBody,
 ) -> Answer {
     let policy = app.store().policy(&caller.namespace);
     let items: Vec<Result<OneShot, Problem>> = body

@@ -1,7 +1,5 @@
 //! Pages of all calls of the namespace.
 
-use std::sync::Arc;
-
 use axum::extract::State;
 use axum::http::HeaderMap;
 use recibo_api::Action;
@@ -19,7 +17,7 @@ use crate::query::{Query, refused};
 use crate::rows;
 use crate::show;
 
-problems!(Problems: KEYED; InvalidPageToken);
+problems!(Problems: KEYED; InvalidPageToken, Overloaded);
 
 /// Filters of the contract that this version cannot apply. Ignoring one would answer another
 /// question.
@@ -84,10 +82,11 @@ pub(crate) async fn list(
     caller.may(Action::Read)?;
     if rows::are_wanted(&headers) {
         let filter = CallFilter { state };
+        let namespace = caller.namespace.clone();
         let fetch = move |snapshot: &Snapshot, from| {
-            Ok(snapshot.calls(&caller.namespace, &filter, from, rows::PAGE_SIZE)?)
+            Ok(snapshot.calls(&namespace, &filter, from, rows::PAGE_SIZE)?)
         };
-        return rows::stream(app, from, Arc::new(fetch)).await;
+        return rows::stream(app, caller, from, fetch).await;
     }
     app.read(move |snapshot| {
         let page = snapshot.calls(&caller.namespace, &CallFilter { state }, from, size)?;

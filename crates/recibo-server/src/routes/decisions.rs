@@ -16,7 +16,7 @@ use crate::problems::problems;
 use crate::query::{Query, refused};
 use crate::show;
 
-problems!(Problems: KEYED, IDS);
+problems!(Problems: KEYED, IDS; Overloaded);
 
 /// Ask what to do about a call
 ///
@@ -41,13 +41,13 @@ pub(crate) async fn get(State(app): State<App>, caller: Caller, ids: Ids, query:
     let [wait_ms] = query.take(["wait_ms"])?;
     let wait_ms = wait_ms.as_deref().map_or(Ok(0), parse_wait)?;
     caller.may(Action::Read)?;
-    let mut stopping = app.stopping();
-    let stop = async {
-        // The sender lives in the router as long as anything is served.
-        let _ = stopping.wait_for(|stopping| *stopping).await;
-    };
+    // Whoever does not wait takes no place from those who do.
+    let _place = (wait_ms > 0).then(|| app.long_poll()).transpose()?;
     let wait = Duration::from_millis(wait_ms);
-    let view = app.store().decided(&caller.namespace, &call, wait, stop).await?;
+    let view = tokio::select! {
+        view = app.store().decided(&caller.namespace, &call, wait, app.stopped()) => view?,
+        ended = caller.ended(&app) => return Err(ended),
+    };
     let shown = show::decision(&call, &view);
     Ok(answer::with_retry_after(answer::ok(&shown), shown.retry_after_ms))
 }

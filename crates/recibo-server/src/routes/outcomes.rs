@@ -7,7 +7,7 @@ use recibo_api::{Action, body};
 
 use crate::answer::{self, Answer};
 use crate::app::App;
-use crate::body::JsonBody;
+use crate::body::ResultBody;
 use crate::caller::Caller;
 use crate::path::Ids;
 use crate::problems::problems;
@@ -30,7 +30,7 @@ pub(crate) async fn report(
     caller: Caller,
     ids: Ids,
     _: NoQuery,
-    body: JsonBody,
+    ResultBody(body): ResultBody,
 ) -> Answer {
     let (call, attempt) = (ids.call()?, ids.attempt()?);
     let params = body

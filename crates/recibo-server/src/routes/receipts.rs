@@ -9,7 +9,7 @@ use recibo_core::receipt::Token;
 
 use crate::answer::{self, Answer};
 use crate::app::App;
-use crate::body::JsonBody;
+use crate::body::ResultBody;
 use crate::caller::Caller;
 use crate::failure::Failure;
 use crate::path::Ids;
@@ -56,7 +56,7 @@ pub(crate) async fn record(
     State(app): State<App>,
     caller: Caller,
     _: NoQuery,
-    body: JsonBody,
+    ResultBody(body): ResultBody,
 ) -> Answer {
     let policy = app.store().policy(&caller.namespace);
     let shot =

@@ -1,7 +1,5 @@
 //! Runs: their counts and their calls.
 
-use std::sync::Arc;
-
 use axum::extract::State;
 use axum::http::HeaderMap;
 use recibo_api::answer::{Call, Page, RunSummary};
@@ -20,7 +18,7 @@ use crate::rows;
 use crate::show;
 
 problems!(GetProblems: KEYED, IDS; RunNotFound);
-problems!(CallsProblems: KEYED, IDS; InvalidPageToken, RunNotFound);
+problems!(CallsProblems: KEYED, IDS; InvalidPageToken, RunNotFound, Overloaded);
 
 /// Read a run's counts
 #[utoipa::path(
@@ -72,11 +70,12 @@ pub(crate) async fn calls(
     let from = token.map_or(Ok(0), |token| listing.position(&token))?;
     caller.may(Action::Read)?;
     if rows::are_wanted(&headers) {
+        let namespace = caller.namespace.clone();
         let fetch = move |snapshot: &Snapshot, from| {
-            let page = snapshot.run_calls(&caller.namespace, &run_id, from, rows::PAGE_SIZE)?;
+            let page = snapshot.run_calls(&namespace, &run_id, from, rows::PAGE_SIZE)?;
             page.ok_or_else(not_found)
         };
-        return rows::stream(app, from, Arc::new(fetch)).await;
+        return rows::stream(app, caller, from, fetch).await;
     }
     app.read(move |snapshot| {
         let page = snapshot.run_calls(&caller.namespace, &run_id, from, size)?;

@@ -25,7 +25,7 @@ problems!(CloseProblems: KEYED, IDS, WRITE; ScopeNotFound);
 /// An empty body asks for the defaults.
 #[utoipa::path(
     post, path = "/v1/scopes", operation_id = "open_scope", tag = "scopes",
-    request_body = Option<ScopeRequest>,
+    request_body = ScopeRequest,
     responses((status = 201, description = "Opened", body = ScopeAnswer), OpenProblems),
     security(("api_key" = []))
 )]

@@ -189,6 +189,34 @@ async fn a_receipts_block_lists_the_receipts_of_a_run_or_of_a_scope() {
 }
 
 #[tokio::test]
+async fn a_receipts_block_of_many_pages_is_whole() {
+    let service = Service::start().await;
+    let (first, second) = (service.scope().await, service.scope().await);
+    let mut lines = Vec::new();
+    // The first page has nothing of the second scope.
+    for (scope, count) in [(&first, 501), (&second, 700)] {
+        let shots = (0..count).map(|i| one_shot_body(scope, &format!("{scope}-{i:03}")));
+        let body = json!({"receipts": shots.collect::<Vec<_>>()});
+        let ask = service.ask(Role::Adapter, "POST", "/v1/receipts:batch").json(body);
+        let results = ask.send().await.expect(200).body();
+        for result in results["results"].as_array().unwrap() {
+            lines.push(format!("\n  mail/send: {}", result["record"]["token"].as_str().unwrap()));
+        }
+    }
+    let block = |lines: &[String]| format!("---\nTool receipts:{}", lines.concat());
+    let path = "/v1/runs/r/receipts-block";
+    let of = |scope: &str| format!("{path}?scope_id={scope}");
+    for (path, lines) in
+        [(path.to_owned(), &lines[..]), (of(&first), &lines[..501]), (of(&second), &lines[501..])]
+    {
+        let reply = service.get(&path).await.expect(200);
+        assert_eq!(reply.header("content-type"), "text/plain; charset=utf-8");
+        assert_eq!(String::from_utf8(reply.bytes).unwrap(), block(lines), "{path}");
+    }
+    service.get(&of("sc_other")).await.expect(204);
+}
+
+#[tokio::test]
 async fn a_call_is_found_by_either_key() {
     let service = Service::start().await;
     let scope = service.scope().await;
@@ -274,7 +302,7 @@ async fn limits_are_told() {
 #[tokio::test]
 async fn an_api_key_is_made_used_listed_and_revoked() {
     let service = Service::start().await;
-    let body = json!({"role": "reader", "namespace": "red", "expires_ms": 60_000});
+    let body = json!({"roles": ["reader"], "namespace": "red", "expires_in_ms": 60_000});
     let ask = service.ask(Role::Admin, "POST", "/v1/api-keys").json(body);
     let created = ask.send().await.expect(201);
     let (api_key, id) = (created.text("api_key"), created.text("id"));

@@ -5,7 +5,7 @@ use recibo_api::Role;
 use recibo_core::limits::SCOPES_LIVE_MAX;
 use serde_json::json;
 
-use crate::harness::{Service, claim_body};
+use crate::harness::{Service, claim_body, ok_body, one_shot_body};
 
 const MIB: usize = 1 << 20;
 
@@ -13,15 +13,18 @@ const MIB: usize = 1 << 20;
 async fn a_body_may_fill_its_limit_and_not_more() {
     let service = Service::start().await;
     let scope = service.scope().await;
-    for (path, limit) in [("/v1/runs/r/calls/t/attempts", MIB), ("/v1/receipts:batch", 16 * MIB)] {
-        let mut body = match path {
-            "/v1/receipts:batch" => json!({"receipts": []}).to_string(),
-            _ => {
-                let mut body = claim_body(&scope, "c", "opaque");
-                body["input"] = json!("x".repeat(MIB - 1000));
-                body.to_string()
-            }
-        };
+    let lease_token = service.claim(&scope, "o", "opaque").await;
+    let mut claim = claim_body(&scope, "c", "opaque");
+    claim["input"] = json!("x".repeat(MIB - 1000));
+    let mut outcome = ok_body(&lease_token);
+    outcome["output"] = json!("x".repeat(16 * MIB - 1000));
+    for (path, limit, body) in [
+        ("/v1/runs/r/calls/t/attempts", MIB, claim),
+        ("/v1/runs/r/calls/o/attempts/1/outcome", 16 * MIB, outcome),
+        ("/v1/receipts", 16 * MIB, one_shot_body(&scope, "s")),
+        ("/v1/receipts:batch", 16 * MIB, json!({"receipts": []})),
+    ] {
+        let mut body = body.to_string();
         body.push_str(&" ".repeat(limit - body.len()));
         let post = |body: Body| {
             let ask = service.ask(Role::Adapter, "POST", path).raw(body);
@@ -39,6 +42,7 @@ async fn a_body_may_fill_its_limit_and_not_more() {
         for reply in [stated, post(body.into()).await] {
             let reply = reply.expect(413);
             assert_eq!(reply.text("code"), "body_too_large");
+            assert!(reply.text("detail").contains("send output_hash"), "{reply:?}");
         }
     }
 }

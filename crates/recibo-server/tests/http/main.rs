@@ -1,5 +1,6 @@
 //! Drives the router in process, over a store in memory and a clock that a test moves.
 
+mod api_keys;
 mod endpoints;
 mod harness;
 mod ids;
@@ -10,4 +11,6 @@ mod problems;
 mod read_only;
 mod roles;
 mod serving;
+mod slow_clients;
+mod socket;
 mod waiting;

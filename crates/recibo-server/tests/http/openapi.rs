@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use recibo_api::Code;
+use recibo_core::id::RunId;
+use recibo_core::receipt::Token;
 use serde_json::Value;
 
 #[test]
@@ -35,12 +37,110 @@ fn every_operation_has_an_id_and_every_reference_a_target() {
             }
         }
     }
-    let off_the_routes = [Code::NotFound, Code::MethodNotAllowed];
+    let off_the_routes =
+        [Code::NotFound, Code::MethodNotAllowed, Code::MalformedRequest, Code::HeadTooLarge];
     codes.extend(off_the_routes.map(Code::as_str));
     assert_eq!(codes, Code::ALL.iter().map(|code| code.as_str()).collect());
     for reference in references(&document) {
         let name = reference.strip_prefix("#/components/schemas/").unwrap();
         assert!(schemas.contains_key(name), "{name}");
+    }
+}
+
+/// All parameters of all operations, with the operation's id.
+fn parameters(document: &Value) -> Vec<(&str, &Value)> {
+    let paths = document["paths"].as_object().unwrap().values();
+    let operations = paths.flat_map(|operations| operations.as_object().unwrap().values());
+    let parameters = operations.flat_map(|operation| {
+        let id = operation["operationId"].as_str().unwrap();
+        let own = operation["parameters"].as_array().into_iter().flatten();
+        own.map(move |parameter| (id, parameter))
+    });
+    parameters.collect()
+}
+
+#[test]
+fn patterns_of_ids_are_those_that_are_enforced() {
+    let document: Value = serde_json::from_str(recibo_server::openapi_text()).unwrap();
+    let digest = "A".repeat(43);
+    let token = |seconds: &str| format!("zc-receipt-{seconds}-{digest}");
+    let texts = [
+        "",
+        ".",
+        "..",
+        "...",
+        "a",
+        "-",
+        "~",
+        ".a",
+        "a.",
+        "-.",
+        "a/b",
+        "/",
+        " ",
+        "a b",
+        "\u{7f}",
+        "é",
+        "%",
+        "zc-receipt-1-",
+        "zc-receipt-x-y",
+    ];
+    let mut texts = texts.map(str::to_owned).to_vec();
+    texts.extend(["x".repeat(256), "x".repeat(257), token("0"), token("1"), token("01")]);
+    let mut checked = 0;
+    for (operation, parameter) in parameters(&document) {
+        let name = parameter["name"].as_str().unwrap();
+        if parameter["in"] == "header" || ["id", "page_token"].contains(&name) {
+            continue;
+        }
+        let schema = &parameter["schema"];
+        if let Some(pattern) = schema["pattern"].as_str() {
+            let pattern = regex::Regex::new(pattern).unwrap();
+            for text in &texts {
+                let is_good = match name {
+                    "token" => text.parse::<Token>().is_ok(),
+                    _ => RunId::parse(text).is_ok(),
+                };
+                assert_eq!(pattern.is_match(text), is_good, "{operation} {name} {text:?}");
+            }
+            checked += 1;
+        } else {
+            let is_bounded = schema["enum"].is_array()
+                || schema["minimum"].is_u64() && schema["maximum"].is_u64();
+            assert!(is_bounded, "{operation} {name}: {schema}");
+        }
+    }
+    assert!(checked > 20, "{checked}");
+}
+
+#[test]
+fn integers_of_requests_have_the_bounds_that_are_enforced() {
+    let document: Value = serde_json::from_str(recibo_server::openapi_text()).unwrap();
+    let schemas = document["components"]["schemas"].as_object().unwrap();
+    let requests = schemas.iter().filter(|(name, _)| name.ends_with("Request"));
+    for (name, schema) in requests.chain(schemas.get_key_value("PolicyRule")) {
+        for (member, schema) in schema["properties"].as_object().unwrap() {
+            let kind = &schema["type"];
+            if kind == "integer" || kind.as_array().is_some_and(|kinds| kinds[0] == "integer") {
+                let bounds = (schema["minimum"].as_u64(), schema["maximum"].as_u64());
+                assert!(matches!(bounds, (Some(_), Some(_))), "{name}.{member}: {schema}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_must_be_sent_is_required_and_a_left_out_body_is_not_null() {
+    let document: Value = serde_json::from_str(recibo_server::openapi_text()).unwrap();
+    let if_match = parameters(&document).into_iter().find(|(_, p)| p["name"] == "if-match");
+    assert_eq!(if_match.unwrap().1["required"], true);
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        for operation in operations.as_object().unwrap().values() {
+            let Some(body) = operation.get("requestBody") else { continue };
+            assert_eq!(body["required"], path != "/v1/scopes", "{path}");
+            let schema = &body["content"]["application/json"]["schema"];
+            assert!(schema["$ref"].is_string(), "{path}: {schema}");
+        }
     }
 }
 

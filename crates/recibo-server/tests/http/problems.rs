@@ -10,10 +10,20 @@ use serde_json::{Value, json};
 
 use crate::harness::{Reply, Service, claim_body, ok_body, one_shot_body};
 
-/// Codes that need a broken disk, or thousands of scopes, see the tests below and `limits`, or a
-/// disk that is only read, see `read_only`.
-const BY_FAULT: &[Code] =
-    &[Code::Overloaded, Code::Internal, Code::LedgerStopped, Code::ReadOnly, Code::ScopeLimit];
+/// Codes that need a broken disk (see the tests below), a disk that is only read (`read_only`),
+/// thousands of scopes (`limits`), a socket (`slow_clients`), or the loss of all other admin keys
+/// (`api_keys`).
+const ELSEWHERE: &[Code] = &[
+    Code::Overloaded,
+    Code::Internal,
+    Code::LedgerStopped,
+    Code::ReadOnly,
+    Code::ScopeLimit,
+    Code::BodyTimeout,
+    Code::MalformedRequest,
+    Code::HeadTooLarge,
+    Code::LastAdminKey,
+];
 
 const KEY: &str = "AKIAIOSFODNN7EXAMPLE";
 
@@ -291,11 +301,11 @@ async fn every_code_is_what_some_request_gets() {
         assert_eq!(reply.header("www-authenticate"), "Bearer");
     }
     service.report("live", ok_body(&lease)).await.expect(200);
-    produced.extend(BY_FAULT);
+    produced.extend(ELSEWHERE);
     assert_eq!(produced, Code::ALL.iter().copied().collect());
 }
 
-fn is_problem(reply: &Reply, status: u16, code: &str) -> Code {
+pub(crate) fn is_problem(reply: &Reply, status: u16, code: &str) -> Code {
     let body = reply.body();
     assert_eq!((reply.status.as_u16(), &body["code"]), (status, &json!(code)), "{body}");
     assert_eq!(body["status"], status);

@@ -1,47 +1,18 @@
 //! The service on a real socket.
 
-use std::net::SocketAddr;
-
 use recibo_api::Role;
-use recibo_server::{ServeError, serve};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
+use recibo_server::ServeError;
+use tokio::net::TcpStream;
 
 use crate::harness::Service;
-
-struct Running {
-    address: SocketAddr,
-    stop: oneshot::Sender<()>,
-    served: JoinHandle<Result<(), ServeError>>,
-}
-
-async fn run(service: &Service) -> Running {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let (stop, stopped) = oneshot::channel();
-    let shutdown = async {
-        let _ = stopped.await;
-    };
-    let served = tokio::spawn(serve(listener, service.app.clone(), shutdown));
-    Running { address, stop, served }
-}
-
-async fn exchange(address: SocketAddr, request: &[u8]) -> String {
-    let mut stream = TcpStream::connect(address).await.unwrap();
-    stream.write_all(request).await.unwrap();
-    let mut reply = Vec::new();
-    stream.read_to_end(&mut reply).await.unwrap();
-    String::from_utf8(reply).unwrap()
-}
+use crate::socket::{head, rest, run};
 
 #[tokio::test]
 async fn the_service_answers_until_it_is_asked_to_stop() {
     let service = Service::start().await;
     let running = run(&service).await;
     let request = b"GET /livez HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
-    let reply = exchange(running.address, request).await;
+    let reply = running.exchange(request).await;
     assert!(reply.starts_with("HTTP/1.1 200 OK\r\n"), "{reply}");
     // An idle connection holds nothing up.
     let idle = TcpStream::connect(running.address).await.unwrap();
@@ -58,18 +29,13 @@ async fn who_waits_is_answered_when_the_service_stops() {
     let scope = service.scope().await;
     service.claim(&scope, "t", "opaque").await;
     let running = run(&service).await;
-    let request = format!(
-        "GET /v1/runs/r/calls/t/decision?wait_ms=30000 HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\n\r\n",
-        service.key(Role::Reader)
-    );
-    let mut stream = TcpStream::connect(running.address).await.unwrap();
-    stream.write_all(request.as_bytes()).await.unwrap();
+    let line = "GET /v1/runs/r/calls/t/decision?wait_ms=30000";
+    let mut stream = running.client(&head(&service, Role::Reader, line, "")).await;
     // Another request on the same thread: by its answer the first one has been read.
-    exchange(running.address, b"GET /livez HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await;
+    running.exchange(b"GET /livez HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await;
     running.stop.send(()).unwrap();
     running.served.await.unwrap().unwrap();
-    let mut reply = String::new();
-    stream.read_to_string(&mut reply).await.unwrap();
+    let reply = rest(&mut stream).await;
     assert!(reply.starts_with("HTTP/1.1 200 OK\r\n") && reply.contains("\"wait\""), "{reply}");
 }
 
@@ -87,13 +53,12 @@ async fn who_sends_too_much_gets_to_read_why() {
     let service = Service::start().await;
     let running = run(&service).await;
     let length = 3 << 20;
-    let head = format!(
-        "POST /v1/receipts HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {length}\r\nauthorization: Bearer {}\r\n\r\n",
-        service.key(Role::Adapter)
+    let more = format!(
+        "connection: close\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n"
     );
-    let mut request = head.into_bytes();
+    let mut request = head(&service, Role::Admin, "POST /v1/scopes", &more);
     request.resize(request.len() + length, b' ');
-    let reply = exchange(running.address, &request).await;
+    let reply = running.exchange(&request).await;
     assert!(reply.starts_with("HTTP/1.1 413 "), "{reply}");
     assert!(reply.contains("body_too_large"), "{reply}");
 }

@@ -89,7 +89,8 @@ row!(ScopeRow, "scope");
 
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub(crate) struct ApiKeyRow {
-    pub(crate) role: String,
+    /// Words joined by commas; of the first versions, one word.
+    pub(crate) roles: String,
     pub(crate) namespace: String,
     /// SHA-256 of the secret part; the secret has 256 random bits.
     pub(crate) digest: [u8; 32],

@@ -53,10 +53,21 @@ pub struct CallFilter {
 /// A successful attempt with its receipt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReceiptLine {
+    /// The first event of its call.
+    pub first_seq: u64,
     /// The tool.
     pub tool: ToolName,
     /// The receipt.
     pub token: Token,
+}
+
+/// Some receipts in the order of their calls.
+#[derive(Clone, Debug)]
+pub struct ReceiptPage {
+    /// The receipts.
+    pub lines: Vec<ReceiptLine>,
+    /// Where the next page begins, if there is one. There may be one where `lines` is empty.
+    pub next: Option<u64>,
 }
 
 impl Snapshot {
@@ -123,27 +134,35 @@ impl Snapshot {
         self.view(namespace, self.lookup().call_from(run_no, first_seq)?)
     }
 
-    /// The receipts of a run, in the order of their calls, of one scope if one is named.
+    /// Some receipts of a run, in the order of their calls, of one scope if one is named, from a
+    /// position on: those of so many calls, and no more calls once there are so many receipts.
     /// `None` if the run is not known.
     pub fn receipts(
         &self,
         namespace: &Namespace,
         run_id: &RunId,
         scope_id: Option<&ScopeId>,
-    ) -> Result<Option<Vec<ReceiptLine>>, StorageError> {
+        from: u64,
+        limit: usize,
+    ) -> Result<Option<ReceiptPage>, StorageError> {
         let Some(run_no) = run_of(self, namespace, run_id)? else { return Ok(None) };
-        let (start, end) = (RunKey::order(run_no, 0), RunKey::order(run_no, u64::MAX));
-        let mut lines = Vec::new();
-        for row in self.reading.runs.range(start.as_slice()..=end.as_slice())? {
+        let (start, end) = (RunKey::order(run_no, from), RunKey::order(run_no, u64::MAX));
+        let mut page = ReceiptPage { lines: Vec::new(), next: None };
+        let rows = self.reading.runs.range(start.as_slice()..=end.as_slice())?;
+        for (looked_at, row) in rows.enumerate() {
             let first_seq = in_order(row?.0.value())?;
+            if looked_at == limit || page.lines.len() >= limit {
+                page.next = Some(first_seq);
+                break;
+            }
             for record in self.call_at(namespace, run_no, first_seq)?.records {
                 let is_wanted = scope_id.is_none_or(|scope| record.scope_id == *scope);
                 if let (Some(token), true) = (record.token, is_wanted) {
-                    lines.push(ReceiptLine { tool: record.tool, token });
+                    page.lines.push(ReceiptLine { first_seq, tool: record.tool, token });
                 }
             }
         }
-        Ok(Some(lines))
+        Ok(Some(page))
     }
 
     /// A page of all calls of a namespace, each at its first event, from a position on.

@@ -1,7 +1,7 @@
 //! `recibo api-key`: who may ask the ledger what.
 
-use recibo_api::Role;
 use recibo_api::answer::{ApiKeyEntry, ApiKeyList};
+use recibo_api::{Role, Roles};
 use recibo_core::id::Namespace;
 use serde_json::json;
 
@@ -23,9 +23,9 @@ pub struct Args {
 enum Action {
     /// Create a key and print it, this once, as JSON
     Create {
-        /// adapter, reader, reconciler, operator, auditor or admin
-        #[arg(long, value_parser = role)]
-        role: Role,
+        /// adapter, reader, reconciler, operator, auditor or admin; may be given several times
+        #[arg(long = "role", value_name = "ROLE", value_parser = role, required = true)]
+        roles: Vec<Role>,
         /// The namespace that the key belongs to: one part of the ledger, which sees nothing of
         /// the others
         #[arg(long, value_parser = namespace)]
@@ -91,10 +91,13 @@ pub async fn run(args: Args) -> Result<Done, Failure> {
 
 async fn act(ledger: &Ledger, args: &Args) -> Result<Done, Failure> {
     match &args.action {
-        Action::Create { role, namespace, expires, .. } => {
-            let mut body = json!({"role": role.as_str(), "namespace": namespace.as_str()});
+        Action::Create { roles, namespace, expires, .. } => {
+            // In the order of the contract, each once.
+            let roles = Roles::new(roles.iter().copied()).into_iter().flat_map(Roles::iter);
+            let roles: Vec<_> = roles.map(Role::as_str).collect();
+            let mut body = json!({"roles": roles, "namespace": namespace.as_str()});
             if let Some(ms) = expires {
-                body["expires_ms"] = json!(ms);
+                body["expires_in_ms"] = json!(ms);
             }
             // One document in any case: it is the only copy, and the next step is a script's.
             Ok(Done::document(&ledger.call(Request::post(&["api-keys"], &body)).await?))
@@ -126,8 +129,8 @@ fn table(list: &ApiKeyList, view: View) -> String {
             (None, None) => "good".to_owned(),
         };
         let created = format!("created {}", key.created_at.0);
-        let role = key.role.0.as_str().to_owned();
-        vec![key.id.clone(), role, key.namespace.clone(), created, condition]
+        let roles: Vec<_> = key.roles.iter().map(|role| role.0.as_str()).collect();
+        vec![key.id.clone(), roles.join(","), key.namespace.clone(), created, condition]
     };
     let rows: Vec<_> = list.api_keys.iter().map(row).collect();
     layout::table(&rows, view.width)

@@ -100,7 +100,7 @@ impl Job<'_> {
             return not_run(End::TooLate);
         }
         let own_end = self.timeout_ms.map_or(u64::MAX, |ms| began_ms.saturating_add(ms));
-        let mut running = match self.start() {
+        let mut running = match self.start(guard.as_ref()) {
             Ok(running) => running,
             Err(error) => return not_run(End::SpawnFailed(error.to_string())),
         };
@@ -125,7 +125,7 @@ impl Job<'_> {
         Ran { end, output: running.output, duration_ms: now_ms() - began_ms }
     }
 
-    fn start(&self) -> std::io::Result<Running> {
+    fn start(&self, guard: Option<&Guard>) -> std::io::Result<Running> {
         let (program, arguments) = self.command.split_first().expect("a command has a program");
         // A process group of its own may not read from the terminal; it would be stopped.
         let is_terminal = std::io::stdin().is_terminal();
@@ -134,10 +134,11 @@ impl Job<'_> {
             .envs(self.variables.iter().map(|(name, value)| (name, value)))
             .stdin(if is_terminal { Stdio::null() } else { Stdio::inherit() })
             .stdout(Stdio::piped())
-            .process_group(0)
+            .process_group(guard.map_or(0, |guard| guard.group().as_raw_nonzero().get()))
             .spawn()?;
-        let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-        let group = group.expect("a process that was not waited for has an id");
+        let own = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        let own = own.expect("a process that was not waited for has an id");
+        let group = guard.map_or(own, Guard::group);
         let stdout = child.stdout.take().expect("stdout is a pipe");
         let output = Output::default();
         Ok(Running { child, group, stdout, output, status: None, is_read: false })
@@ -177,7 +178,7 @@ impl Running {
     ) -> End {
         let mut interrupted = None;
         if let Some(guard) = &mut guard {
-            guard.watch(self.group, end.lease.last_moment_ms()).await;
+            guard.watch(end.lease.last_moment_ms()).await;
         }
         while !self.is_over() {
             let left = end.left();
@@ -199,7 +200,7 @@ impl Running {
                 }
                 () = end.lease.moved() => {
                     if let Some(guard) = &mut guard {
-                        guard.watch(self.group, end.lease.last_moment_ms()).await;
+                        guard.watch(end.lease.last_moment_ms()).await;
                     }
                 }
                 () = sleep(left.min(LOOK_EVERY)) => {}

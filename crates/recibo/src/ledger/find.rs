@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use recibo_api::client::{Service, is_alive};
-use recibo_api::{Action, Code, Problem, Role};
+use recibo_api::{Action, Code, Problem, Roles};
 use recibo_core::id::Namespace;
 use recibo_store::{ReadOnlyCause, Store};
 use zeroize::Zeroizing;
@@ -78,7 +78,7 @@ async fn adapter_ledger(
 fn namespace(store: &Store, api_key: &str) -> Result<Namespace, Problem> {
     let invalid = || Problem::new(Code::Unauthenticated, "the API key is not valid");
     let info = store.authenticate(api_key).ok_or_else(invalid)?;
-    Role::parse(&info.role).ok_or_else(invalid)?.permit(Action::Claim)?;
+    Roles::parse(&info.roles).ok_or_else(invalid)?.permit(Action::Claim)?;
     Ok(info.namespace.clone())
 }
 

@@ -26,21 +26,19 @@ impl Server {
     ) -> Result<(Self, ChildStdin, ChildStdout), Failure> {
         let (program, arguments) = command.split_first().expect("a command has a program");
         // If there is none, a server still reads the end of its stdin when this process dies.
-        let mut guard = Guard::start().ok();
+        let guard = Guard::start().ok();
         let mut child = Command::new(program)
             .args(arguments)
             .envs(variables.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .process_group(0)
+            .process_group(guard.as_ref().map_or(0, |guard| guard.group().as_raw_nonzero().get()))
             .kill_on_drop(true)
             .spawn()
             .map_err(|error| Failure::said(format!("cannot run {}: {error}", program.display())))?;
-        let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-        let group = group.expect("a process that was not waited for has an id");
-        if let Some(guard) = &mut guard {
-            guard.watch(group, u64::MAX).await;
-        }
+        let own = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        let own = own.expect("a process that was not waited for has an id");
+        let group = guard.as_ref().map_or(own, Guard::group);
         let stdin = child.stdin.take().expect("stdin is a pipe");
         let stdout = child.stdout.take().expect("stdout is a pipe");
         Ok((Self { child, group, guard }, stdin, stdout))
