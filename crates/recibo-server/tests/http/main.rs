@@ -14,4 +14,5 @@ mod roles;
 mod serving;
 mod slow_clients;
 mod socket;
+mod streams;
 mod waiting;

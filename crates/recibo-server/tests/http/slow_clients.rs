@@ -76,6 +76,23 @@ async fn a_body_that_stops_arriving_is_answered_and_one_that_goes_on_is_not() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_body_that_is_too_large_is_taken_in_for_ten_seconds_at_most() {
+    let service = Service::start().await;
+    let running = run(&service).await;
+    let more = format!("content-type: application/json\r\ncontent-length: {}\r\n", 3 << 20);
+    let request = head(&service, Role::Adapter, "POST /v1/scopes", &more);
+    let mut stream = running.client(&request).await;
+    let begun = Instant::now();
+    for _ in 0..9 {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        stream.write_all(b" ").await.unwrap();
+    }
+    let reply = rest(&mut stream).await;
+    assert!(reply.starts_with("HTTP/1.1 413 ") && reply.contains("body_too_large"), "{reply}");
+    assert_eq!(begun.elapsed().as_secs(), 10);
+}
+
+#[tokio::test(start_paused = true)]
 async fn who_does_not_take_the_answer_loses_the_connection() {
     let service = Service::start().await;
     let running = run(&service).await;
