@@ -10,8 +10,10 @@ fn document() -> Value {
     serde_json::from_str(recibo_server::openapi_text()).unwrap()
 }
 
-/// Method, path and description of every operation.
-fn operations(document: &Value) -> Vec<(String, &str, &Value)> {
+/// Method, path and description.
+type Operation<'d> = (String, &'d str, &'d Value);
+
+fn operations(document: &Value) -> Vec<Operation<'_>> {
     let paths = document["paths"].as_object().unwrap().iter();
     let operations = paths.flat_map(|(path, operations)| {
         let operations = operations.as_object().unwrap().iter();
