@@ -69,7 +69,7 @@ fn a_reader_sees_the_end_of_a_lease_that_was_never_marked() {
     {
         let cause = ReadOnlyCause::Asked;
         let open = || {
-            Store::open_read_only(folder.path(), config(), clock.clone(), entropy(), cause.clone())
+            Store::open_read_only(folder.path(), config(), clock.clone(), entropy(), cause)
                 .expect("it opens")
         };
         let before = open();
