@@ -101,6 +101,7 @@ pub enum TagRef {
 
 /// A point in time that something happens at.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(clippy::enum_variant_names, reason = "each is the end of something")]
 pub enum Point {
     LeaseEnd,
     SettleEnd,

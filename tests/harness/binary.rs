@@ -75,10 +75,11 @@ impl Server {
         Self::start_as(Command::new(path()), folder, level)
     }
 
-    /// The same with so many file descriptors at most.
-    pub fn start_with_descriptors(folder: &Path, descriptors: u32) -> Self {
+    /// The same with so many file descriptors, and so many that it may ask for.
+    pub fn start_with_descriptors(folder: &Path, soft: u32, hard: u32) -> Self {
+        let limits = format!("ulimit -S -n {soft} && ulimit -H -n {hard} && exec \"$@\"");
         let mut command = Command::new("sh");
-        command.args(["-c", &format!("ulimit -n {descriptors} && exec \"$@\""), "sh"]).arg(path());
+        command.args(["-c", &limits, "sh"]).arg(path());
         Self::start_as(command, folder, "info")
     }
 

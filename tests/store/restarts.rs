@@ -5,7 +5,7 @@ use std::sync::Arc;
 use recibo_core::event::Body;
 use recibo_core::id::{Namespace, ScopeId};
 use recibo_core::status::CallState;
-use recibo_store::{Config, ManualClock, Store};
+use recibo_store::{Config, ManualClock, ReadOnlyCause, Store};
 
 use super::disk::BreakingDisk;
 use super::failed_commits::{call, claim};
@@ -50,6 +50,42 @@ fn a_read_that_shows_a_lease_as_over_is_durable_and_appends_nothing() {
     let store = open(&disk, &clock);
     assert_eq!(state(&store, "a"), CallState::Unknown);
     assert_eq!(store.size(), events + 1, "one event: the restart");
+}
+
+/// A reader makes nothing durable: on this boot a lease that is over stays over by itself.
+#[test]
+fn a_reader_sees_the_end_of_a_lease_that_was_never_marked() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let clock = Arc::new(ManualClock::at(1_800_000_000_000));
+    let entropy = || Box::new(|bytes: &mut [u8]| rand::fill(bytes));
+    let config = || Config { cache_bytes: 1 << 20, queue_len_max: 64 };
+    let store = Store::open(folder.path(), config(), clock.clone(), entropy()).expect("it opens");
+    claim_one(&store, "a");
+    // Whoever is killed marks no end.
+    store.close();
+    drop(store);
+    for (passed_ms, seen) in
+        [(LEASE_MS / 2, CallState::InFlight), (LEASE_MS / 2, CallState::Unknown)]
+    {
+        let cause = ReadOnlyCause::Asked;
+        let open = || {
+            Store::open_read_only(folder.path(), config(), clock.clone(), entropy(), cause)
+                .expect("it opens")
+        };
+        let before = open();
+        clock.advance_ms(passed_ms);
+        let (after, size) = (open(), before.size());
+        for reader in [before, after] {
+            assert_eq!(within_seconds(move || (state(&reader, "a"), reader.size())), (seen, size));
+        }
+    }
+}
+
+/// A look that never ends must not hold up the other tests.
+fn within_seconds<T: Send + 'static>(look: impl FnOnce() -> T + Send + 'static) -> T {
+    let (send, seen) = std::sync::mpsc::channel();
+    std::thread::spawn(move || send.send(look()));
+    seen.recv_timeout(std::time::Duration::from_secs(20)).expect("it hangs")
 }
 
 #[test]

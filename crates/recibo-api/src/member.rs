@@ -77,7 +77,7 @@ pub(crate) fn within(name: &str, value: u64, min: u64, max: u64) -> Result<u64, 
     }
 }
 
-/// A duration in milliseconds, if one is named.
+/// A duration in milliseconds or a seq, if one is named.
 pub(crate) fn number(name: &str, value: Option<u64>) -> Result<Option<u64>, Problem> {
     value.map(|value| within(name, value, 0, limits::NUMBER_MAX)).transpose()
 }

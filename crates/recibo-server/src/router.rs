@@ -56,7 +56,7 @@ pub fn openapi() -> OpenApi {
     let components = document.components.get_or_insert_default();
     let bearer = HttpBuilder::new()
         .scheme(HttpAuthScheme::Bearer)
-        .description(Some("An API key, bound to a role and a namespace"));
+        .description(Some("An API key, with one or more roles and one namespace"));
     components.add_security_scheme(BEARER, SecurityScheme::Http(bearer.build()));
     let (name, schema) = problems::schema();
     components.schemas.insert(name, schema);

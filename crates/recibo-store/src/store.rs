@@ -140,9 +140,12 @@ impl Store {
 
     /// The first end of a lease that is not durable: should the machine boot anew after it, the
     /// next start would take that lease for one that lives.
-    pub(crate) fn unmarked_lease_end(&self) -> Time {
+    /// `None` also where nothing can be made durable: on this boot, what is over is over for
+    /// every later reader too.
+    pub(crate) fn unmarked_lease_end(&self) -> Option<Time> {
         let end_ms = self.0.shared.unmarked_lease_end_ms.load(Ordering::SeqCst);
-        Time::from_ms(end_ms)
+        let is_one = end_ms != u64::MAX && self.read_only_cause().is_none();
+        is_one.then(|| Time::from_ms(end_ms))
     }
 
     /// Makes durable how late it is.
@@ -154,12 +157,13 @@ impl Store {
     /// snapshots on a blocking thread. Where a lease may be shown as over, take
     /// [`Store::settled`].
     pub fn snapshot(&self) -> Result<Snapshot, StorageError> {
-        self.snapshot_before(Time::from_ms(u64::MAX))
+        self.snapshot_before(None)
     }
 
     /// The same as of a time before `end`, where the newest commit is not later.
-    pub(crate) fn snapshot_before(&self, end: Time) -> Result<Snapshot, StorageError> {
+    pub(crate) fn snapshot_before(&self, end: Option<Time>) -> Result<Snapshot, StorageError> {
         let inner = &self.0;
+        let end = end.unwrap_or(Time::from_ms(u64::MAX));
         let reading = inner.shared.latest.get(self.size(), &inner.db, &inner.hash_index)?;
         Ok(Snapshot::new(reading, inner.keyring.clone(), &inner.clock, end))
     }

@@ -21,9 +21,12 @@ impl Store {
     /// whatever happens to the machine. Writes that are under way are waited for.
     pub async fn settled(&self) -> Result<Snapshot, StorageError> {
         let now = self.now();
-        while self.is_serving() && self.unmarked_lease_end() <= now {
-            if let Err(WriteError::QueueFull) = self.mark().await {
-                sleep(Duration::from_millis(1)).await;
+        while self.unmarked_lease_end().is_some_and(|end| end <= now) {
+            match self.mark().await {
+                Ok(()) => {}
+                Err(WriteError::QueueFull) => sleep(Duration::from_millis(1)).await,
+                // The ledger stops: such a lease is shown as it was before its end.
+                Err(_) => break,
             }
         }
         // Another lease may have ended meanwhile. To wait again and again would have no end.

@@ -127,7 +127,7 @@ impl Drive {
             CorrectsRef::First if seqs.clone().count() > 1 => seqs.next(),
             _ if fold.is_fixed_by_word => None,
             _ if !fold.is_resolved_last && fold.fixed.is_none() => None,
-            _ => seqs.last(),
+            _ => seqs.next_back(),
         }
     }
 

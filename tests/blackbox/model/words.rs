@@ -12,7 +12,6 @@ macro_rules! words {
 
         impl $name {
             /// All of them.
-            #[allow(dead_code, reason = "not all lists are used")]
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
             /// As it is sent.
@@ -20,6 +19,9 @@ macro_rules! words {
                 match self { $(Self::$variant => $word,)+ }
             }
         }
+
+        // Not every list has another use.
+        const _: &[$name] = $name::ALL;
     };
 }
 

@@ -72,7 +72,7 @@ impl ResolutionRequest {
             reason: mask.text(&self.reason, limits::REASON_BYTES_MAX),
             redacted: mask.redacted,
             by: by.to_owned(),
-            corrects: self.corrects,
+            corrects: member::number("corrects", self.corrects)?,
         })
     }
 }

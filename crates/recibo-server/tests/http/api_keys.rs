@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use crate::harness::Service;
 use crate::problems::is_problem;
 
-async fn create(service: &Service, body: Value) -> (String, String) {
+pub(crate) async fn create(service: &Service, body: Value) -> (String, String) {
     let ask = service.ask(Role::Admin, "POST", "/v1/api-keys").json(body);
     let created = ask.send().await.expect(201);
     (created.text("id"), created.text("api_key"))
 }
 
-async fn revoke(service: &Service, id: &str) -> crate::harness::Reply {
+pub(crate) async fn revoke(service: &Service, id: &str) -> crate::harness::Reply {
     service.ask(Role::Admin, "DELETE", &format!("/v1/api-keys/{id}")).send().await
 }
 

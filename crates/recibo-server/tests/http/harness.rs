@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Method, Request, StatusCode};
+use axum::response::Response;
 use http_body_util::BodyExt;
 use recibo_api::Role;
 use recibo_core::id::Namespace;
@@ -239,9 +240,13 @@ impl Ask<'_> {
         self
     }
 
+    /// The answer as soon as its head is there; its body is not read.
+    pub(crate) async fn begin(self) -> Response {
+        self.service.router.clone().oneshot(self.request).await.unwrap()
+    }
+
     pub(crate) async fn send(self) -> Reply {
-        let response = self.service.router.clone().oneshot(self.request).await.unwrap();
-        let (parts, body) = response.into_parts();
+        let (parts, body) = self.begin().await.into_parts();
         let bytes = body.collect().await.unwrap().to_bytes().to_vec();
         Reply { status: parts.status, headers: parts.headers, bytes }
     }

@@ -1,6 +1,7 @@
 //! Drives the router in process, over a store in memory and a clock that a test moves.
 
 mod api_keys;
+mod bounds;
 mod endpoints;
 mod harness;
 mod ids;
@@ -13,4 +14,5 @@ mod roles;
 mod serving;
 mod slow_clients;
 mod socket;
+mod streams;
 mod waiting;

@@ -39,7 +39,7 @@ const TABLE: &[(&str, &str, &str)] = &[
 ];
 
 /// A body of good shape; what it asks for need not be there.
-fn body(method: &str, path: &str) -> Option<Value> {
+pub(crate) fn body(method: &str, path: &str) -> Option<Value> {
     let name = path.rsplit('/').next().unwrap();
     Some(match (method, name) {
         ("POST", "scopes") => json!({}),
@@ -57,7 +57,7 @@ fn body(method: &str, path: &str) -> Option<Value> {
     })
 }
 
-fn url(path: &str) -> String {
+pub(crate) fn url(path: &str) -> String {
     let token = format!("zc-receipt-1789264800-{}", "A".repeat(43));
     path.replace("{token}", &token).replace("{n}", "1").replace(['{', '}'], "")
 }

@@ -24,17 +24,16 @@ async fn limited(limits: ConnectionLimits) -> Service {
 async fn a_connection_ends_when_its_head_or_its_next_request_does_not_come() {
     let service = Service::start().await;
     let running = run(&service).await;
-    // What is sent before and after a whole request, and after how many seconds it ends.
-    let cases: [(Option<&[u8]>, &[u8], u64); 5] = [
-        (None, b"", 10),
-        (None, HALF_A_HEAD, 10),
-        (Some(LIVEZ), b"", 75),
-        (Some(LIVEZ), HALF_A_HEAD, 10),
-        (Some(LIVEZ), b"\r\n", 10),
-    ];
-    for (first, then, seconds) in cases {
+    // Whether it is the first request, what is sent of it, and after how many seconds it ends.
+    for (is_first, then, seconds) in [
+        (true, &b""[..], 10),
+        (true, HALF_A_HEAD, 10),
+        (false, b"", 75),
+        (false, HALF_A_HEAD, 10),
+        (false, b"\r\n", 10),
+    ] {
         let mut stream = running.client(b"").await;
-        if first.is_some() {
+        if !is_first {
             running.livez(&mut stream).await;
         }
         let begun = Instant::now();
@@ -73,6 +72,23 @@ async fn a_body_that_stops_arriving_is_answered_and_one_that_goes_on_is_not() {
     let reply = rest(&mut stream).await;
     assert!(reply.starts_with("HTTP/1.1 408 ") && reply.contains("body_timeout"), "{reply}");
     assert!((88..90).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_is_too_large_is_taken_in_for_ten_seconds_at_most() {
+    let service = Service::start().await;
+    let running = run(&service).await;
+    let more = format!("content-type: application/json\r\ncontent-length: {}\r\n", 3 << 20);
+    let request = head(&service, Role::Adapter, "POST /v1/scopes", &more);
+    let mut stream = running.client(&request).await;
+    let begun = Instant::now();
+    for _ in 0..9 {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        stream.write_all(b" ").await.unwrap();
+    }
+    let reply = rest(&mut stream).await;
+    assert!(reply.starts_with("HTTP/1.1 413 ") && reply.contains("body_too_large"), "{reply}");
+    assert_eq!(begun.elapsed().as_secs(), 10);
 }
 
 #[tokio::test(start_paused = true)]

@@ -22,7 +22,8 @@ pub struct LimitArgs {
     /// most 4096]
     #[arg(long, value_name = "N", env = "RECIBO_LONG_POLLS")]
     long_polls: Option<u32>,
-    /// NDJSON listings at the same time [default: a quarter of the connections, at most 64]
+    /// NDJSON listings, and receipts blocks of more than 500 calls, at the same time [default: a
+    /// quarter of the connections, at most 64]
     #[arg(long, value_name = "N", env = "RECIBO_STREAMS")]
     streams: Option<u32>,
     /// Seconds for the head of a request to arrive
