@@ -265,7 +265,7 @@ fn m08_an_unreadable_answer_ends_its_call_at_once() {
         result("17"),
         format!("[{}]", result(r#"{"x":-Infinity}"#)),
     ] {
-        let (heard, calls) = said(&[line.clone()], |_| {});
+        let (heard, calls) = said(std::slice::from_ref(&line), |_| {});
         assert_eq!(heard, [line.replace("@ID@", "1")]);
         assert_eq!(outcome(&calls[0]), "1 unknown unreadable_answer", "{line}");
     }

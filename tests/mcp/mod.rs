@@ -9,3 +9,4 @@ mod log;
 mod mutate;
 mod proxy;
 mod sessions;
+mod twins;

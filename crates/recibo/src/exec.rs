@@ -111,7 +111,8 @@ fn effect(text: &str) -> Result<Effect, String> {
     })
 }
 
-fn on_twin(text: &str) -> Result<OnTwin, String> {
+/// Reads the word of `--twins`.
+pub fn on_twin(text: &str) -> Result<OnTwin, String> {
     let words = OnTwin::ALL.iter().copied();
     words.clone().find(|word| word.as_str() == text).ok_or_else(|| {
         let words: Vec<_> = words.map(OnTwin::as_str).collect();

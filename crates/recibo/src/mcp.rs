@@ -14,12 +14,14 @@ mod follow;
 mod hints;
 mod io;
 mod loose;
+mod memory;
 mod message;
 mod names;
 mod placement;
 mod process;
 mod queue;
 mod refusal;
+mod reports;
 mod server;
 mod session;
 mod strict;
@@ -30,6 +32,7 @@ use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
 
+use recibo_adapter::OnTwin;
 use recibo_core::id::{Labels, RunId, ToolCallId};
 use recibo_core::limits;
 use recibo_store::{Clock, SystemClock};
@@ -39,6 +42,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::command::Done;
 use crate::duration;
+use crate::exec::on_twin;
 use crate::exec::signals::Signals;
 use crate::failure::Failure;
 use crate::target::Target;
@@ -73,10 +77,18 @@ pub struct Args {
     /// says nothing
     #[arg(long)]
     trust_annotations: bool,
-    /// How long a call may stay open before the ledger stops believing in it; what the server
-    /// answers later is still recorded
+    /// For how long the lease of a call is taken and, while the server works, renewed: after so
+    /// long the ledger stops believing in a call whose proxy has died
     #[arg(long, value_name = "TIME", value_parser = duration::parse_ms, default_value = "10m")]
     lease: u64,
+    /// How long a lease is renewed at most, up to 24h; what the server answers later is still
+    /// recorded
+    #[arg(long, value_name = "TIME", value_parser = duration::parse_ms, default_value = "24h")]
+    renew_for: u64,
+    /// What becomes of a call while another one with the same tool and arguments may have taken
+    /// effect: `stop` does not run it, `advise` does
+    #[arg(long, value_name = "WORD", value_parser = on_twin, default_value = "stop")]
+    twins: OnTwin,
     /// Answer a call for the server after this time, as one that nobody knows the outcome of
     /// [default: the host decides]
     #[arg(long, value_name = "TIME", value_parser = duration::parse_ms)]
@@ -115,6 +127,9 @@ fn settings(args: &Args) -> Result<Settings, Failure> {
     if !(limits::LEASE_MS_MIN..=limits::LEASE_MS_MAX).contains(&args.lease) {
         return Err(Failure::usage("--lease must be from 1s to 24h"));
     }
+    if args.renew_for > limits::LEASE_MS_MAX {
+        return Err(Failure::usage("--renew-for must be at most 24h"));
+    }
     if args.timeout == Some(0) {
         return Err(Failure::usage("a timeout of nothing leaves no time to answer"));
     }
@@ -131,6 +146,8 @@ fn settings(args: &Args) -> Result<Settings, Failure> {
         session,
         tool_prefix: args.tool_prefix.clone(),
         lease: Duration::from_millis(args.lease),
+        renew_for: Duration::from_millis(args.renew_for),
+        on_twin: args.twins,
         wait: Duration::from_millis(args.wait),
         timeout: args.timeout.map(Duration::from_millis),
         receipt: args.receipt,
@@ -151,7 +168,7 @@ pub async fn run(args: Args) -> Result<Done, Failure> {
     let signals = Signals::listen()?;
     let broken = |error| Failure::said(format!("no way to the host: {error}"));
     let (host, to_host) = (io::stdin().map_err(broken)?, io::stdout().map_err(broken)?);
-    let admission = Arc::new(Admission::new(args.target, args.fail_open));
+    let admission = Arc::new(Admission::new(args.target, args.fail_open, &settings.run));
     admission.open().await?;
     let started = Server::start(&args.command, &[("RECIBO_RUN_ID", &settings.run)]).await;
     let (server, stdin, stdout) = match started {

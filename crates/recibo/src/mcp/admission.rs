@@ -5,12 +5,14 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use recibo_adapter::{
-    CallSpec, DecisionKind, Effect, Grant, LedgerError, Permission, Scope, ScopeSpec,
+    CallSpec, DecisionAnswer, DecisionKind, Grant, LedgerError, Permission, Record, Scope,
+    ScopeSpec, words_on_twin,
 };
 use recibo_api::Code;
 use recibo_core::visible::visible;
 use tokio::sync::Mutex;
 
+use super::memory::Memory;
 use super::{names, refusal, tell};
 use crate::failure::Failure;
 use crate::ledger::{Purpose, find_for_adapter};
@@ -21,6 +23,8 @@ pub struct Admission {
     target: Target,
     fail_open: bool,
     scope: Mutex<Option<Scope>>,
+    /// What is remembered for the model.
+    pub memory: Memory,
     unrecorded: AtomicU64,
 }
 
@@ -38,8 +42,14 @@ pub enum Verdict {
 
 impl Admission {
     /// The ledger is looked for with [`Admission::open`] or by the first call.
-    pub fn new(target: Target, fail_open: bool) -> Self {
-        Self { target, fail_open, scope: Mutex::default(), unrecorded: AtomicU64::new(0) }
+    pub fn new(target: Target, fail_open: bool, run: &str) -> Self {
+        Self {
+            target,
+            fail_open,
+            scope: Mutex::default(),
+            memory: Memory::new(run),
+            unrecorded: AtomicU64::new(0),
+        }
     }
 
     /// Looks for the ledger. One that is only out of reach is looked for again by each call.
@@ -89,7 +99,7 @@ impl Admission {
             Ok(Ok(Permission::Granted(grant))) => Verdict::Run(grant),
             Ok(Ok(Permission::Refused(decision))) => match decision.decision.0 {
                 DecisionKind::Wait if !may_wait => Verdict::Wait,
-                _ => Verdict::Refuse(refusal::of_decision(&decision)),
+                _ => Verdict::Refuse(self.words(&decision).await),
             },
             Ok(Err(error)) if error.is_passing() => {
                 tell(&format!("{}: {}", spec.tool_call_id, visible(&error.to_string())));
@@ -100,6 +110,20 @@ impl Admission {
                 tell_failure(&failure);
                 self.without_ledger()
             }
+        }
+    }
+
+    /// What the model is told of a decision that is no permission.
+    async fn words(&self, decision: &DecisionAnswer) -> String {
+        let Memory { told, .. } = &self.memory;
+        let result_of = |record: &Record| self.memory.result(record);
+        let of_twin = match self.scope().await {
+            Ok(scope) => words_on_twin(scope.ledger(), told, decision, result_of).await,
+            Err(_) => None,
+        };
+        match of_twin {
+            Some(text) => refusal::of_twin(&text),
+            None => refusal::of_decision(decision),
         }
     }
 
@@ -120,20 +144,12 @@ impl Admission {
         may_wait: bool,
     ) -> Result<Result<Permission, LedgerError>, Failure> {
         let scope = self.scope().await?;
+        let mut spec = spec.clone();
+        spec.knows = self.memory.told.entries();
         Ok(match may_wait {
-            true => scope.claim(spec).await,
-            false => scope.claim_now(spec).await,
+            true => scope.claim(&spec).await,
+            false => scope.claim_now(&spec).await,
         })
-    }
-
-    /// The effect that the ledger holds for a call under way; the strictest where it does not
-    /// say.
-    pub async fn effect(&self, grant: &Grant) -> Effect {
-        let Ok(scope) = self.scope().await else { return Effect::Opaque };
-        let wait = std::time::Duration::ZERO;
-        let look = scope.ledger().decision(grant.run_id(), grant.tool_call_id(), wait).await;
-        let record = look.ok().and_then(|decision| decision.record);
-        record.map_or(Effect::Opaque, |record| record.effect.0)
     }
 
     async fn scope(&self) -> Result<Scope, Failure> {

@@ -1,6 +1,6 @@
 //! What the server answered to a tool call: what it says of the call, and what is hashed of it.
 
-use recibo_core::effect::Effect;
+use recibo_core::effect::{Effect, IsError};
 use recibo_core::json::canonicalize;
 use recibo_core::status::OutcomeStatus;
 
@@ -90,10 +90,11 @@ impl Reading {
     }
 
     /// What is recorded of an answer that is no success, and why. Anything ambiguous is
-    /// `unknown`: a tool that failed may have done half of its work, unless it only reads.
-    pub fn failure(&self, effect: Effect) -> (OutcomeStatus, String) {
+    /// `unknown`: a tool that failed may have done half of its work, unless it only reads, or the
+    /// policy says that its errors mean no effect.
+    pub fn failure(&self, effect: Effect, is_error: Option<IsError>) -> (OutcomeStatus, String) {
         match self {
-            Self::ToolError => (tool_error(effect), "tool_error".into()),
+            Self::ToolError => (tool_error(effect, is_error), "tool_error".into()),
             Self::RpcError(RpcError { code: Some(code), is_about_result }) => {
                 let known = CODES.iter().find(|(known, _)| known == code);
                 let status = match known {
@@ -113,10 +114,13 @@ impl Reading {
 }
 
 /// What `isError` says of a tool. The next try of an idempotent one is permitted all the same.
-fn tool_error(effect: Effect) -> OutcomeStatus {
-    match effect {
-        Effect::ReadOnly => OutcomeStatus::RetryableError,
-        Effect::Idempotent | Effect::Keyed | Effect::Queryable | Effect::Opaque => {
+fn tool_error(effect: Effect, is_error: Option<IsError>) -> OutcomeStatus {
+    match (effect, is_error) {
+        (Effect::ReadOnly, _) => OutcomeStatus::RetryableError,
+        (Effect::Keyed | Effect::Queryable | Effect::Opaque, Some(IsError::NoEffect)) => {
+            OutcomeStatus::TerminalError
+        }
+        (Effect::Idempotent | Effect::Keyed | Effect::Queryable | Effect::Opaque, _) => {
             OutcomeStatus::Unknown
         }
     }

@@ -52,7 +52,7 @@ pub struct Stay {
 /// What becomes of a request that stands before the ledger.
 pub enum Begun {
     /// A new call.
-    Call(Request),
+    Call(Box<Request>),
     /// It belongs to a call that has permission: it is passed on.
     Continues,
     /// It is not passed on; this is the answer.
@@ -73,7 +73,7 @@ impl Request {
             };
         }
         match session.calls.begin(&request.id, events) {
-            Ok(used) => Begun::Call(request.named(session, used)),
+            Ok(used) => Begun::Call(Box::new(request.named(session, used))),
             Err(taken) => Begun::Refused(request.answer(why_taken(taken))),
         }
     }
@@ -91,6 +91,7 @@ impl Request {
         spec.effect = session.hints.as_ref().and_then(|hints| hints.effect(&call.tool));
         spec.lease = session.settings.lease;
         spec.wait = session.settings.wait;
+        spec.on_twin = session.settings.on_twin;
         spec.labels = session.names.labels();
         let params = &call.params;
         Ok(Self {
@@ -123,6 +124,7 @@ impl Request {
     /// Asks the ledger. Calls that follow wait for this one only as long as nobody else is
     /// waited for.
     pub async fn permit(&self, session: &Session, ticket: &mut Option<Ticket>) -> Permit {
+        session.calls.reports.before().await;
         let mut verdict = session.admission.ask(&self.spec, false).await;
         if matches!(verdict, Verdict::Wait) {
             if let Some(ticket) = ticket.take() {

@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 
 use super::answer::Reading;
 use super::message::{Id, string};
+use super::reports::{Report, Reports};
 
 /// Ids that are remembered after their answer. An id takes about a hundred bytes.
 const KNOWN_MAX: usize = 1 << 16;
@@ -23,7 +24,9 @@ pub enum Event {
     /// The server has answered.
     Answer(Answer),
     /// The host does not want it any more.
-    Cancelled,
+    Cancelled(Report),
+    /// The host has brought what the server had asked for.
+    Continued,
     /// No answer will come, for this reason.
     Gone(&'static str),
     /// Its outcome is recorded as unknown, and too many such calls are waited for.
@@ -42,6 +45,8 @@ pub struct Answer {
     pub kind: Kind,
     /// What the host is to get.
     pub reply: oneshot::Sender<Reply>,
+    /// Dropped once it is recorded.
+    pub report: Report,
 }
 
 /// What an answer is an answer to.
@@ -150,7 +155,11 @@ struct Known {
 
 /// The requests under way.
 #[derive(Default)]
-pub struct Calls(Mutex<Inner>);
+pub struct Calls {
+    inner: Mutex<Inner>,
+    /// What is being told to the ledger of them.
+    pub reports: Reports,
+}
 
 struct Inner {
     open: HashMap<Id, Open>,
@@ -205,6 +214,9 @@ impl Calls {
             return Ok(());
         }
         inner.know(id);
+        if kind == Kind::Continuation {
+            let _ = events.send(Event::Continued);
+        }
         inner.open.insert(id.clone(), Open { phase: Phase::Sent, kind, events });
         Ok(())
     }
@@ -252,7 +264,7 @@ impl Calls {
         match self.lock().open.get_mut(id) {
             Some(open) if open.phase == Phase::Sent => {
                 // Who listens no more has its answer.
-                let _ = open.events.send(Event::Cancelled);
+                let _ = open.events.send(Event::Cancelled(self.reports.begin()));
                 Cancel::Send
             }
             Some(open) => {
@@ -363,7 +375,7 @@ impl Calls {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
-        self.0.lock().expect("no holder panics")
+        self.inner.lock().expect("no holder panics")
     }
 }
 
@@ -470,7 +482,7 @@ mod tests {
         let calls = Calls::default();
         let (id, mut heard) = sent(&calls, "1");
         assert_eq!(calls.cancel(&id), Cancel::Send);
-        assert!(matches!(heard.try_recv(), Ok(Event::Cancelled)));
+        assert!(matches!(heard.try_recv(), Ok(Event::Cancelled(_))));
         assert_eq!(whose(&calls, "1"), "call");
         assert_eq!(whose(&calls, "1"), "nobody");
         assert_eq!(calls.cancel(&Id::read("2")), Cancel::Send);

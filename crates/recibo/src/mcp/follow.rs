@@ -1,5 +1,7 @@
 //! What becomes of a tool call that the server has: its answer, or that none comes.
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,7 +29,11 @@ pub struct Follower {
     is_answered: bool,
     /// Whether an indefinite outcome is recorded already.
     is_noted: bool,
+    /// Renews the lease as long as the server is at work.
+    renewing: Option<Renewing>,
 }
+
+type Renewing = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl Follower {
     /// Right after it was sent.
@@ -38,7 +44,18 @@ impl Follower {
         grant: Option<Grant>,
         sent_at_ms: u64,
     ) -> Self {
-        Self { session, request, events, grant, sent_at_ms, is_answered: false, is_noted: false }
+        let mut follower = Self {
+            session,
+            request,
+            events,
+            grant,
+            sent_at_ms,
+            is_answered: false,
+            is_noted: false,
+            renewing: None,
+        };
+        follower.renew();
+        follower
     }
 
     /// Follows it until it is answered, or nobody will answer.
@@ -50,13 +67,18 @@ impl Follower {
         loop {
             let event = tokio::select! {
                 event = heard.recv() => event,
-                () = self.timeout() => {
+                () = until_timeout(self.timeout_at_ms()) => {
                     self.time_out().await;
+                    continue;
+                }
+                () = over(&mut self.renewing) => {
+                    self.renewing = None;
                     continue;
                 }
             };
             match event.unwrap_or(Event::Forgotten) {
-                Event::Cancelled => self.note(OutcomeStatus::Unknown, "cancelled").await,
+                Event::Cancelled(_report) => self.note(OutcomeStatus::Unknown, "cancelled").await,
+                Event::Continued => self.renew(),
                 Event::Gone(error_class) => {
                     self.note(OutcomeStatus::Unknown, error_class).await;
                     break;
@@ -76,9 +98,16 @@ impl Follower {
         self.session.calls.end(&self.events);
     }
 
+    /// Keeps the lease alive from now on, unless nobody knows of the call any more.
+    fn renew(&mut self) {
+        let grant = self.grant.as_ref().filter(|_| !self.is_noted);
+        let renew_for = self.session.settings.renew_for;
+        self.renewing = grant.map(|grant| -> Renewing { Box::pin(grant.keep_renewed(renew_for)) });
+    }
+
     /// Takes an answer; says whether the call is over.
     async fn take(&mut self, answer: Answer) -> bool {
-        let Answer { text, reading, at_ms, kind, reply } = answer;
+        let Answer { text, reading, at_ms, kind, reply, report: _report } = answer;
         let is_direct = matches!(kind, Kind::Call | Kind::Continuation);
         let as_it_came =
             if self.is_answered && is_direct { Reply::Nothing } else { Reply::AsItCame };
@@ -90,6 +119,8 @@ impl Follower {
                 false
             }
             Reading::InputRequired(state) => {
+                // It is the host's turn, and it may never come back.
+                self.renewing = None;
                 let input = self.request.input(state);
                 self.session.calls.park_input(input, self.events.clone());
                 let _ = reply.send(as_it_came);
@@ -127,6 +158,10 @@ impl Follower {
 
     async fn succeed(&mut self, duration: Duration, success: &Success) -> Option<String> {
         let grant = self.grant.take()?;
+        if !matches!(grant.effect(), Effect::ReadOnly | Effect::Idempotent) {
+            // The model may not have seen it, and ask again.
+            self.session.admission.memory.keep(&success.output);
+        }
         let outcome = Outcome::ok(duration, Output::Text(success.output.clone()));
         match grant.finish(outcome).await {
             Ok(answer) => answer.receipt_line,
@@ -139,22 +174,21 @@ impl Follower {
 
     async fn fail(&mut self, duration: Duration, reading: &Reading) {
         let Some(grant) = self.grant.take() else { return };
-        let effect = match reading {
-            Reading::ToolError => self.session.admission.effect(&grant).await,
-            // The others mean the same for every effect.
-            _ => Effect::Opaque,
-        };
-        let (status, error_class) = reading.failure(effect);
+        let (status, error_class) = reading.failure(grant.effect(), grant.is_error());
         if self.is_noted && status == OutcomeStatus::Unknown {
             return;
         }
-        if let Err(error) = grant.finish(Outcome::failed(status, duration, error_class)).await {
+        let mut outcome = Outcome::failed(status, duration, error_class);
+        // The host gets what the tool says of its failure, and so does the model.
+        outcome.answered =
+            status == OutcomeStatus::Unknown && matches!(reading, Reading::ToolError);
+        if let Err(error) = grant.finish(outcome).await {
             self.lost(&error);
         }
     }
 
     async fn note_reading(&mut self, reading: &Reading) {
-        let (_, error_class) = reading.failure(Effect::Opaque);
+        let (_, error_class) = reading.failure(Effect::Opaque, None);
         self.note(OutcomeStatus::Unknown, &error_class).await;
     }
 
@@ -163,6 +197,7 @@ impl Follower {
         if std::mem::replace(&mut self.is_noted, true) {
             return;
         }
+        self.renewing = None;
         self.session.calls.give_up(&self.events);
         let Some(grant) = &mut self.grant else { return };
         let duration = Duration::from_millis(now_ms().saturating_sub(self.sent_at_ms));
@@ -172,28 +207,23 @@ impl Follower {
         }
     }
 
-    async fn timeout(&self) {
-        match self.session.settings.timeout {
-            Some(timeout) if !self.is_answered => {
-                let gone = Duration::from_millis(now_ms().saturating_sub(self.sent_at_ms));
-                sleep(timeout.saturating_sub(gone)).await;
-            }
-            _ => std::future::pending().await,
-        }
+    /// When the server is answered for.
+    fn timeout_at_ms(&self) -> Option<u64> {
+        let timeout = self.session.settings.timeout.filter(|_| !self.is_answered)?;
+        let timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+        Some(self.sent_at_ms.saturating_add(timeout_ms))
     }
 
     /// Answers for the server. Only a tool that may be repeated is told to stop: of all others the
     /// late answer is worth more than its work.
     async fn time_out(&mut self) {
         self.is_answered = true;
+        let _report = self.session.calls.reports.begin();
         let timeout = self.session.settings.timeout.unwrap_or_default();
         let timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
         self.note(OutcomeStatus::Timeout, "timeout").await;
         self.session.answer(&self.request.answer(&refusal::timed_out(timeout_ms))).await;
-        let effect = match &self.grant {
-            Some(grant) => self.session.admission.effect(grant).await,
-            None => Effect::Opaque,
-        };
+        let effect = self.grant.as_ref().map_or(Effect::Opaque, Grant::effect);
         if matches!(effect, Effect::ReadOnly | Effect::Idempotent) {
             self.session.to_server.write(self.request.cancellation().as_bytes()).await;
         }
@@ -205,6 +235,20 @@ impl Follower {
             self.request.spec.tool_call_id,
             visible(&error.to_string())
         ));
+    }
+}
+
+async fn until_timeout(at_ms: Option<u64>) {
+    match at_ms {
+        Some(at_ms) => sleep(Duration::from_millis(at_ms.saturating_sub(now_ms()))).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn over(renewing: &mut Option<Renewing>) {
+    match renewing {
+        Some(renewing) => renewing.await,
+        None => std::future::pending().await,
     }
 }
 

@@ -61,6 +61,11 @@ pub fn of_decision(decision: &DecisionAnswer) -> String {
     )
 }
 
+/// For a call that another one holds back.
+pub fn of_twin(text: &str) -> String {
+    format!("recibo: {text}")
+}
+
 /// For a ledger that refuses the request itself.
 pub fn of_error(error: &LedgerError) -> String {
     let why = match error.code() {

@@ -110,7 +110,8 @@ fn ask(session: &Session, events: &Events, text: &str, at_ms: u64, kind: Kind) -
         session.calls.park_task(task.clone(), events.clone());
     }
     let (reply, replied) = oneshot::channel();
-    let answer = Answer { text: text.to_owned(), reading, at_ms, kind, reply };
+    let report = session.calls.reports.begin();
+    let answer = Answer { text: text.to_owned(), reading, at_ms, kind, reply, report };
     // Who listens no more lets it pass as it came: the reply is dropped.
     let _ = events.send(Event::Answer(answer));
     Fate::Wait(replied)

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use recibo_adapter::now_ms;
+use recibo_adapter::{OnTwin, now_ms};
 use tokio::sync::mpsc::{self, UnboundedReceiver, unbounded_channel};
 
 use super::admission::Admission;
@@ -34,8 +34,12 @@ pub struct Settings {
     pub tool_prefix: String,
     /// How long an attempt may stay open.
     pub lease: Duration,
+    /// How long its lease is renewed at most.
+    pub renew_for: Duration,
     /// How long another attempt is waited for.
     pub wait: Duration,
+    /// What becomes of a call while another one that does the same may have taken effect.
+    pub on_twin: OnTwin,
     /// How long an answer is waited for; without one, as long as the host does.
     pub timeout: Option<Duration>,
     /// Where receipts go.
@@ -179,7 +183,7 @@ impl Session {
                 let (events, heard) = unbounded_channel();
                 match Request::begin(self, call, events.clone()) {
                     Begun::Call(request) => {
-                        Step::Call(Box::new(Pending { request, events, heard }))
+                        Step::Call(Box::new(Pending { request: *request, events, heard }))
                     }
                     Begun::Continues => Step::Pass,
                     Begun::Refused(answer) => Step::Answer(answer),
@@ -233,7 +237,7 @@ impl Session {
         if method == "tasks/cancel"
             && let Some(events) = events()
         {
-            let _ = events.send(Event::Cancelled);
+            let _ = events.send(Event::Cancelled(self.calls.reports.begin()));
         }
         if other == Other::Initialize {
             self.names.learn_client(members);

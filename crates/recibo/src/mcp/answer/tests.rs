@@ -90,7 +90,7 @@ fn answers_that_are_no_success_are_classified() {
         (r#"{"result":{"resultType":7,"content":[]}}"#, Opaque, Unknown, "unknown_result_type"),
         (r#"{"result":{"resultType":"task"}}"#, Opaque, Unknown, "unreadable_answer"),
     ] {
-        let (is_status, is_class) = read(text).failure(effect);
+        let (is_status, is_class) = read(text).failure(effect, None);
         assert_eq!((is_status, is_class.as_str()), (status, class), "{text} {effect:?}");
     }
 }
@@ -142,7 +142,7 @@ fn m01_what_a_task_says_of_its_call() {
             Reading::Success(success) => format!("success {}", success.output),
             Reading::TaskGoesOn => "goes on".into(),
             reading => {
-                let (status, class) = reading.failure(Effect::Opaque);
+                let (status, class) = reading.failure(Effect::Opaque, None);
                 format!("{} {class}", status.as_str())
             }
         };
@@ -154,5 +154,22 @@ fn m01_what_a_task_says_of_its_call() {
             expected,
             "{task}"
         );
+    }
+}
+
+#[test]
+fn m12_what_is_error_says_follows_the_effect_and_the_policy() {
+    use OutcomeStatus::{RetryableError, TerminalError, Unknown};
+    let failed = r#"{"id":1,"result":{"content":[],"isError":true}}"#;
+    let both = [Some(IsError::NoEffect), Some(IsError::Unknown), None];
+    for (effect, statuses) in [
+        (Effect::ReadOnly, [RetryableError, RetryableError, RetryableError]),
+        (Effect::Idempotent, [Unknown, Unknown, Unknown]),
+        (Effect::Keyed, [TerminalError, Unknown, Unknown]),
+        (Effect::Queryable, [TerminalError, Unknown, Unknown]),
+        (Effect::Opaque, [TerminalError, Unknown, Unknown]),
+    ] {
+        let seen = both.map(|is_error| read(failed).failure(effect, is_error).0);
+        assert_eq!(seen, statuses, "{effect:?}");
     }
 }
