@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use recibo_adapter::{CallSpec, Grant, Outcome, OutcomeStatus};
+use recibo_core::json::canonicalize;
 use tokio::time::timeout;
 
 use super::admission::Verdict;
@@ -11,7 +12,7 @@ use super::io::{WriteGuard, Written};
 use super::message::Id;
 use super::queue::Ticket;
 use super::session::Session;
-use super::strict::{HostCall, Unfit, fault_in};
+use super::strict::{HostCall, Unfit};
 use super::{refusal, tell};
 
 /// A request to call a tool.
@@ -80,10 +81,11 @@ impl Request {
 
     fn read(session: &Session, call: &HostCall<'_>) -> Result<Self, String> {
         let arguments = call.params.get("arguments").unwrap_or("{}");
-        if let Some((path, why)) = fault_in(arguments) {
-            // The path goes to the host alone: it holds names that the model wrote.
-            tell(&format!("a tools/call was not passed on: its arguments hold {why}"));
-            return Err(refusal::answer(call.raw_id, &refusal::of_arguments(&path, why)));
+        if let Err(error) = canonicalize(arguments.as_bytes()) {
+            // The pointer goes to the host alone: it holds names that the model wrote.
+            tell(&format!("a tools/call was not passed on: in its arguments, {error}"));
+            let fault = error.fault(arguments.as_bytes());
+            return Err(refusal::answer(call.raw_id, &refusal::of_arguments(&fault)));
         }
         let name = format!("{}{}", session.settings.tool_prefix, call.tool);
         let mut spec = CallSpec::new(&session.settings.run, "", &name, arguments)

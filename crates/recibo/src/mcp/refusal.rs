@@ -2,7 +2,7 @@
 //! known, and what it must not assume.
 
 use recibo_adapter::{DecisionAnswer, DecisionKind, LedgerError, Reason};
-use recibo_core::json::write_string;
+use recibo_core::json::{Fault, write_string};
 
 use crate::timeline::in_words;
 
@@ -113,9 +113,11 @@ pub fn timed_out(timeout_ms: u64) -> String {
 }
 
 /// For arguments that have no canonical form.
-pub fn of_arguments(path: &str, why: &str) -> String {
+pub fn of_arguments(fault: &Fault) -> String {
+    let cause = fault.cause.unwrap_or("no readable JSON");
+    let place = fault.pointer.as_deref().unwrap_or("a place that is too long to name");
     format!(
-        "recibo: the tool was not run: its arguments hold {why}, at {path}. Nothing was sent to \
+        "recibo: the tool was not run: its arguments hold {cause}, at {place}. Nothing was sent to \
          it, so this call had no effect. Mend the arguments and call again."
     )
 }

@@ -215,51 +215,6 @@ fn plain_id<'a>(members: &Members<'a>) -> Option<&'a str> {
     id.filter(|_| members.ambiguous(&["id"]).is_none())
 }
 
-/// The path of the first value that has no canonical form, as a JSON pointer, and why.
-pub fn fault_in(text: &str) -> Option<(String, &'static str)> {
-    let mut path = String::new();
-    let why = find_fault(text, &mut path, 0)?;
-    Some((path, why))
-}
-
-fn find_fault(text: &str, path: &mut String, depth: usize) -> Option<&'static str> {
-    if depth > recibo_core::json::DEPTH_MAX {
-        return Some("nested too deep");
-    }
-    let length = path.len();
-    if let Some(elements) = elements(text) {
-        for (at, element) in elements.into_iter().enumerate() {
-            path.push_str(&format!("/{at}"));
-            if let Some(why) = find_fault(element, path, depth + 1) {
-                return Some(why);
-            }
-            path.truncate(length);
-        }
-        return None;
-    }
-    let Some(members) = Members::of(text) else {
-        return match canonicalize(text.as_bytes()) {
-            Ok(_) => None,
-            Err(_) if text.starts_with('{') => Some("the name of a member is no Unicode text"),
-            Err(_) if text.starts_with('"') => Some("half of a surrogate pair: no Unicode text"),
-            Err(_) => Some("a number out of range"),
-        };
-    };
-    let mut names = std::collections::HashSet::new();
-    for (name, value) in members.iter() {
-        path.push('/');
-        path.push_str(&name.replace('~', "~0").replace('/', "~1"));
-        if !names.insert(name.to_owned()) {
-            return Some("a member that stands there twice");
-        }
-        if let Some(why) = find_fault(value, path, depth + 1) {
-            return Some(why);
-        }
-        path.truncate(length);
-    }
-    None
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -381,24 +336,5 @@ mod tests {
         assert_eq!(answer["error"]["code"], -32700);
         assert!(answer["error"]["message"].as_str().unwrap().contains("one message a line"));
         assert!(answer["id"].is_null());
-    }
-
-    #[test]
-    fn m17_the_path_of_what_has_no_canonical_form_is_told() {
-        let deep = format!("{}1{}", "[".repeat(70), "]".repeat(70));
-        for (text, path) in [
-            (r#"{"a":{"b":[0,{"c":1,"c":1}]}}"#, Some("/a/b/1/c")),
-            (r#"{"a":1,"\u0061":2}"#, Some("/a")),
-            (r#"{"x":[1e999]}"#, Some("/x/0")),
-            (r#"{"x":"half \ud835 pair"}"#, Some("/x")),
-            (r#"{"a/b~":{"c":1e999}}"#, Some("/a~1b~0/c")),
-            (r#"{"a":{"b":1},"b":1}"#, None),
-            (r#""text""#, None),
-        ] {
-            let fault = fault_in(text);
-            assert_eq!(fault.as_ref().map(|(path, _)| path.as_str()), path, "{text}");
-            assert_eq!(canonicalize(text.as_bytes()).is_err(), path.is_some(), "{text}");
-        }
-        assert!(fault_in(&deep).is_some());
     }
 }
