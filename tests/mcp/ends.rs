@@ -129,7 +129,7 @@ fn a_host_that_goes_and_a_server_that_goes_are_told_apart() {
     let mut proxy = stage.start(&[]);
     proxy.say(&call(1, "pay", json!({"how": "die"})));
     // Nothing comes any more; the host has not closed its side.
-    assert!(proxy.is_over());
+    assert!(proxy.ends_silently());
     assert_eq!(stage.outcomes(), ["1 unknown server_gone"]);
 
     let stage = Stage::new();
@@ -149,7 +149,7 @@ fn a_signal_ends_the_server_and_leaves_a_record() {
         stage.wait_for_effects(1);
         let pid = proxy.pid().to_string();
         assert!(Command::new("kill").args([signal, &pid]).status().expect("kill runs").success());
-        assert!(proxy.is_over());
+        assert!(proxy.ends_silently());
         assert_eq!(stage.outcomes(), ["1 unknown host_gone"], "{signal}");
     }
 }

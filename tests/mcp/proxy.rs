@@ -200,7 +200,7 @@ impl Proxy {
     }
 
     /// Waits for the end of the proxy; whether nothing more came from it.
-    pub fn is_over(mut self) -> bool {
+    pub fn ends_silently(mut self) -> bool {
         let is_silent = self.lines.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Disconnected);
         self.child.wait().expect("it ends");
         is_silent
