@@ -21,6 +21,10 @@ bless:
     RECIBO_BLESS=1 cargo test -p recibo-core --test lines
     RECIBO_BLESS=1 cargo test -p recibo --bin recibo explain
 
+# Generated lines before a lenient MCP server: as many as named; the suite has 1,000.
+mcp-lines LINES="100000":
+    RECIBO_MCP_LINES={{LINES}} cargo test -p recibo-tests mcp::lines -- --nocapture
+
 serve:
     cargo run --release -- serve
 

@@ -92,11 +92,19 @@ impl Log {
     }
 }
 
-/// The text of a result that is one text item, else its canonical JSON.
+/// The text of a result that is one text item and nothing else, otherwise its canonical JSON.
 fn hashed(result: &str) -> String {
     let value: Value = serde_json::from_str(result).expect("a result");
+    let members = value.as_object().expect("an object");
+    let is_bare = members.iter().all(|(name, value)| match name.as_str() {
+        "content" | "_meta" | "resultType" => true,
+        "isError" => value == false,
+        _ => value.is_null(),
+    });
     match value["content"].as_array().map(Vec::as_slice) {
-        Some([item]) if item["type"] == "text" => item["text"].as_str().expect("text").to_owned(),
+        Some([item]) if is_bare && item["type"] == "text" => {
+            item["text"].as_str().expect("text").to_owned()
+        }
         _ => canonicalize(result.as_bytes()).expect("a canonical form"),
     }
 }

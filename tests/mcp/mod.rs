@@ -1,6 +1,12 @@
 //! Real MCP servers behind `recibo mcp`, driven by the official clients.
 
+mod cases;
+mod ends;
 mod install;
 mod kills;
+mod lines;
 mod log;
+mod mutate;
+mod proxy;
 mod sessions;
+mod twins;

@@ -165,6 +165,8 @@ fn claimed(answer: store::ClaimAnswer) -> Claimed {
                 idempotency_key: answer.idempotency_key.to_string(),
                 replayed,
                 twin: answer.twin.as_ref().map(Twin::from_core),
+                effect: answer.terms.effect,
+                is_error: answer.terms.is_error,
             })
         }
         ClaimedAs::Advice(decision) => {

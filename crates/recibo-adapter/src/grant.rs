@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use recibo_api::answer::{OutcomeAnswer, Twin};
+use recibo_core::effect::{Effect, IsError};
 use recibo_core::status::OutcomeStatus;
 use tokio::runtime::Handle;
 
@@ -51,12 +52,23 @@ impl Grant {
         self.leased.attempt
     }
 
+    /// What the tool does to the world, as the call's first attempt froze it.
+    pub fn effect(&self) -> Effect {
+        self.leased.effect
+    }
+
+    /// What the policy says of an error that the tool itself answers; `None` counts as
+    /// [`IsError::Unknown`].
+    pub fn is_error(&self) -> Option<IsError> {
+        self.leased.is_error
+    }
+
     /// Names the effect to the outside service: the same for every attempt.
     pub fn idempotency_key(&self) -> &str {
         &self.leased.idempotency_key
     }
 
-    /// The newest other call of the run with the same tool and arguments. Advice only.
+    /// The other call that does the same and matters most. Advice only.
     pub fn twin(&self) -> Option<&Twin> {
         self.leased.twin.as_ref()
     }

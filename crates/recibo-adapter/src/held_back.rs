@@ -8,8 +8,10 @@ use recibo_core::status::{DecisionKind, Reason};
 
 use crate::context::Context;
 use crate::contract::ToolContract;
+use crate::ledger::Ledger;
 use crate::result::{self, ToolResult};
 use crate::status::{self, Settled};
+use crate::told::ToldSuccesses;
 use crate::words;
 
 /// The twin that holds a call back, if one does.
@@ -24,7 +26,8 @@ pub(crate) async fn settle(context: &Context, contract: &ToolContract, twin: &Tw
     if contract.status_hook.is_none() {
         return Settled::NotAsked;
     }
-    match look(context, twin).await {
+    let run = &context.run;
+    match look(&run.ledger, run.told.run_of(twin), twin).await {
         Some(known) if known.decision.0 == DecisionKind::CheckStatus => {
             status::settle(context, contract, &known).await
         }
@@ -32,36 +35,50 @@ pub(crate) async fn settle(context: &Context, contract: &ToolContract, twin: &Tw
     }
 }
 
-/// What the model is told. A success is told once.
-pub(crate) async fn told(context: &Context, advice: &DecisionAnswer, twin: &Twin) -> ToolResult {
+/// What the model is told.
+pub(crate) async fn told(context: &Context, advice: &DecisionAnswer) -> Option<ToolResult> {
+    let run = &context.run;
+    let result_of = |record: &Record| context.kept.result(record);
+    let text = words_on_twin(&run.ledger, &run.told, advice, result_of).await?;
+    Some(result::not_run(advice, text))
+}
+
+/// What a model is told of a call that another one holds back, since it does the same: which one
+/// it is, what is known of it, and who can settle it. A success is told once, with its result
+/// where `result_of` has it. `None` if none holds the call back.
+pub async fn words_on_twin(
+    ledger: &Ledger,
+    told: &ToldSuccesses,
+    advice: &DecisionAnswer,
+    result_of: impl FnOnce(&Record) -> Option<String>,
+) -> Option<String> {
+    let twin = twin_of(advice)?;
+    let run_id = told.run_of(twin);
     // An answer to a wait has the twin's record at hand, the ledger's own has none.
     let is_of_twin = |record: &Record| record.tool_call_id == twin.tool_call_id;
     let record = match advice.record.clone().filter(is_of_twin) {
         Some(record) => Some(record),
-        None => look(context, twin).await.and_then(|known| known.record),
+        None => look(ledger, run_id, twin).await.and_then(|known| known.record),
     };
-    let run_id = context.run.run_of(twin);
-    let name = words::call_name(&context.run.run_id, run_id, &twin.tool_call_id);
-    let text = match advice.reason.0 {
+    let name = words::call_name(told.run_id(), run_id, &twin.tool_call_id);
+    Some(match advice.reason.0 {
         Reason::TwinUnknown => {
             let since = record.as_ref().and_then(since);
             words::twin_unknown(&name, run_id, twin, since.as_deref())
         }
         Reason::TwinInFlight => words::twin_in_flight(&name),
         _ => {
-            context.run.note_twin_told(twin);
-            let result = record.as_ref().and_then(|record| context.kept.result(record));
+            told.note(run_id, &twin.tool_call_id);
+            let result = record.as_ref().and_then(result_of);
             let line = record.and_then(|record| record.token).map(|t| result::line_of(&t));
             words::twin_ok(&name, result.as_deref(), line.as_deref())
         }
-    };
-    result::not_run(advice, text)
+    })
 }
 
 /// The twin's own decision. Without one the text says less.
-async fn look(context: &Context, twin: &Twin) -> Option<DecisionAnswer> {
-    let run_id = context.run.run_of(twin);
-    context.run.ledger.decision(run_id, &twin.tool_call_id, Duration::ZERO).await.ok()
+async fn look(ledger: &Ledger, run_id: &str, twin: &Twin) -> Option<DecisionAnswer> {
+    ledger.decision(run_id, &twin.tool_call_id, Duration::ZERO).await.ok()
 }
 
 /// Since when nobody knows: the outcome, else the end of the lease.

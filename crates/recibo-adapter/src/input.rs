@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use recibo_api::{Code, Problem};
+use recibo_api::Problem;
 use recibo_core::hash::InputHash;
 use recibo_core::json::{JsonErrorKind, canonicalize};
 use serde_json::value::RawValue;
@@ -36,8 +36,9 @@ fn read(arguments: &str) -> Result<(InputHash, Option<String>), LedgerError> {
             Ok((InputHash::of_canonical(&quoted), Some(quoted)))
         }
         Err(error) => {
-            let detail = format!("in the arguments: {error}");
-            Err(Problem::new(Code::from(error.kind), detail).into())
+            let mut problem = Problem::json(arguments.as_bytes(), error);
+            problem.detail = format!("in the arguments: {}", problem.detail);
+            Err(problem.into())
         }
     }
 }
@@ -79,6 +80,8 @@ impl fmt::Debug for Arguments {
 
 #[cfg(test)]
 mod tests {
+    use recibo_api::Code;
+
     use super::*;
 
     #[test]

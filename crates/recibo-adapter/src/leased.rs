@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use recibo_api::answer::Twin;
+use recibo_core::effect::{Effect, IsError};
 use recibo_core::id::CallRef;
 use tokio::sync::watch;
 
@@ -23,6 +24,8 @@ pub(crate) struct LeasedAttempt {
     pub(crate) idempotency_key: String,
     pub(crate) replayed: bool,
     pub(crate) twin: Option<Twin>,
+    pub(crate) effect: Effect,
+    pub(crate) is_error: Option<IsError>,
     /// When the claim was sent.
     pub(crate) asked_at_ms: u64,
     /// How long a lease the claim asked for.
@@ -94,6 +97,8 @@ impl LeasedAttempt {
             idempotency_key: granted.idempotency_key,
             replayed: granted.replayed,
             twin: granted.twin,
+            effect: granted.effect,
+            is_error: granted.is_error,
             asked_at_ms,
             lease_asked_ms,
             lease: watch::Sender::new(Lease { asked_at_ms, left_ms: granted.lease_ms }),

@@ -1,6 +1,7 @@
 //! What a ledger answers, however it was asked.
 
 use recibo_api::answer::{ClaimAnswer, DecisionAnswer, Twin};
+use recibo_core::effect::{Effect, IsError};
 use recibo_core::status::{CallState, DecisionKind, Reason};
 
 /// A granted claim.
@@ -11,6 +12,8 @@ pub(crate) struct Granted {
     pub(crate) idempotency_key: String,
     pub(crate) replayed: bool,
     pub(crate) twin: Option<Twin>,
+    pub(crate) effect: Effect,
+    pub(crate) is_error: Option<IsError>,
 }
 
 /// The answer to a claim.
@@ -42,6 +45,8 @@ impl From<ClaimAnswer> for Claimed {
                 idempotency_key: granted.idempotency_key,
                 replayed: granted.replayed,
                 twin: granted.twin,
+                effect: granted.effect.0,
+                is_error: granted.terms.is_error.map(|word| word.0),
             }),
             ClaimAnswer::Advice(advice) => Self::Advice(advice),
         }

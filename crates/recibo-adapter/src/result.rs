@@ -118,7 +118,7 @@ pub(crate) fn succeeded(
 pub(crate) fn refused(context: &Context, advice: &DecisionAnswer) -> ToolResult {
     let record = advice.record.as_ref().filter(|_| advice.decision.0 == DecisionKind::Reuse);
     if record.is_some() {
-        context.run.note_told(&advice.run_id, &advice.tool_call_id);
+        context.run.told.note(&advice.run_id, &advice.tool_call_id);
     }
     let Some((text, record)) =
         record.and_then(|record| Some((context.kept.result(record)?, record)))

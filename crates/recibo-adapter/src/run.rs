@@ -64,7 +64,7 @@ where
     };
     let (mut attempts, mut checks, mut last) = (0, 0, None);
     loop {
-        spec.knows = context.run.told();
+        spec.knows = context.run.told.entries();
         let grant = match context.scope.claim(&spec).await {
             Ok(Permission::Granted(grant)) => grant,
             Ok(Permission::Refused(advice)) => {
@@ -140,10 +140,8 @@ async fn not_granted(
             Settled::Told(_) | Settled::NotAsked => {}
         }
     }
-    Some(match twin {
-        Some(twin) => held_back::told(context, advice, twin).await,
-        None => result::refused(context, advice),
-    })
+    let told = held_back::told(context, advice).await;
+    Some(told.unwrap_or_else(|| result::refused(context, advice)))
 }
 
 async fn attempt(

@@ -165,11 +165,15 @@ pub(crate) fn no_decision(error: &LedgerError) -> String {
 
 fn refused(problem: &Problem) -> String {
     let code = problem.code;
-    let advice = match code {
-        Code::InputMismatch => {
-            " The id of this call is another call's: ask for it again under a new id."
+    let pointer = problem.extra.get("pointer").and_then(|pointer| pointer.as_str());
+    let advice = match (code, pointer) {
+        (Code::InputMismatch, _) => {
+            " The id of this call is another call's: ask for it again under a new id.".to_owned()
         }
-        _ => "",
+        (_, Some(pointer)) => {
+            format!(" The fault is in the arguments, at {pointer}: mend them and call again.")
+        }
+        _ => String::new(),
     };
     format!("Not run: the ledger refuses this call ({code}). It had no effect now.{advice}")
 }

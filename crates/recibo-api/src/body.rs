@@ -13,8 +13,10 @@ use serde::Deserialize;
 use serde::de::value::Error as Unread;
 use serde::de::{Deserializer, Error as _, Visitor};
 use serde::forward_to_deserialize_any;
+use serde_json::Value;
 use serde_path_to_error::{Path, Segment};
 
+use crate::member;
 use crate::problem::{Code, Problem};
 
 /// Reads a body that must be a JSON object.
@@ -36,7 +38,13 @@ pub fn read<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Problem> {
 #[cold]
 fn refuse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Problem {
     if let Err(error) = json::canonicalize(body) {
-        return error.into();
+        let mut problem = Problem::json(body, error);
+        let pointer = problem.extra.remove("pointer");
+        let pointer = pointer.as_ref().and_then(Value::as_str).unwrap_or_default();
+        if let Some(place) = known_place(pointer, members_of::<T>()) {
+            problem = problem.with("pointer", place);
+        }
+        return member::instead_of_output(problem);
     }
     if body.trim_ascii_start().first() != Some(&b'{') {
         return Problem::invalid("the body must be a JSON object");
@@ -49,6 +57,14 @@ fn refuse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Problem {
         }
         Ok(_) => Problem::invalid("the body does not fit the contract"),
     }
+}
+
+/// The pointer into the arguments, which the caller wrote and must mend; of another place the
+/// member of the contract.
+fn known_place<'a>(pointer: &'a str, members: &[&str]) -> Option<&'a str> {
+    let name = pointer.strip_prefix('/')?.split('/').next()?;
+    let place = if name == "input" { pointer } else { &pointer[..=name.len()] };
+    members.contains(&name).then_some(place)
 }
 
 /// As much of the path as is ours: the names of members that the contract has, and places in

@@ -11,6 +11,7 @@ use recibo_core::secret::{self, Scan};
 use recibo_core::{limits, summary};
 use serde::de::{self, MapAccess};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::problem::{Code, Problem};
@@ -99,7 +100,7 @@ pub(crate) fn input(
         (Some(_), Some(_)) => Err(both("input", "input_hash")),
         (Some(value), None) => InputHash::of_json(value.get().as_bytes())
             .map(Some)
-            .map_err(|error| inside("input", error)),
+            .map_err(|error| inside("input", value.get(), error)),
         (None, Some(hash)) => hash.parse().map(Some).map_err(|_| bad_hash("input_hash")),
         (None, None) => Ok(None),
     }
@@ -134,7 +135,8 @@ pub(crate) fn output(
             } else {
                 json::canonicalize(bytes).map(Cow::Owned)
             };
-            let text = text.map_err(|error| inside("output", error))?;
+            let text =
+                text.map_err(|error| instead_of_output(inside("output", value.get(), error)))?;
             Ok(Some(Output {
                 hash: OutputHash::of_text(&text),
                 shape: Some(summary::shape(&text)),
@@ -156,8 +158,23 @@ pub(crate) fn bad_hash(name: &str) -> Problem {
     Problem::invalid(format!("{name} must be sha256: and 64 lower case hex digits"))
 }
 
-pub(crate) fn inside(name: &str, error: JsonError) -> Problem {
-    Problem::new(error.kind.into(), format!("in {name}, counted from its beginning: {error}"))
+/// The value of a member has no canonical form. The place is a pointer into the whole body.
+pub(crate) fn inside(name: &str, value: &str, error: JsonError) -> Problem {
+    let mut problem = Problem::json(value.as_bytes(), error);
+    problem.detail = format!("in {name}, counted from its beginning: {}", problem.detail);
+    if let Some(Value::String(pointer)) = problem.extra.get_mut("pointer") {
+        pointer.insert_str(0, &format!("/{name}"));
+    }
+    problem
+}
+
+/// A result that is no JSON has a hash all the same: says so where the result is at fault.
+pub(crate) fn instead_of_output(mut problem: Problem) -> Problem {
+    let pointer = problem.extra.get("pointer").and_then(Value::as_str).unwrap_or_default();
+    if pointer == "/output" || pointer.starts_with("/output/") {
+        problem.detail.push_str("; for a result that is not JSON, send output_hash");
+    }
+    problem
 }
 
 /// Masks credentials in free text and remembers whether there were any.
@@ -219,7 +236,7 @@ impl Mask {
     ) -> Result<Option<String>, Problem> {
         let Some(given) = given else { return Ok(shape) };
         let canonical = json::canonicalize(given.get().as_bytes())
-            .map_err(|error| inside("output_summary", error))?;
+            .map_err(|error| inside("output_summary", given.get(), error))?;
         if !canonical.starts_with('{') || canonical.len() > limits::SUMMARY_BYTES_MAX {
             return Err(Problem::invalid(format!(
                 "output_summary must be a JSON object of at most {} bytes in canonical form",

@@ -7,6 +7,7 @@ use std::fmt;
 
 use recibo_core::id::NameError;
 use recibo_core::json::{JsonError, JsonErrorKind};
+use recibo_core::secret;
 use serde::de::Error as _;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -129,7 +130,7 @@ pub struct Problem {
     pub code: Code,
     /// A sentence that helps.
     pub detail: String,
-    /// Members that some codes bring: `first_seen_at`, `hint`, `holder`, `decision`,
+    /// Members that some codes bring: `first_seen_at`, `hint`, `holder`, `pointer`,
     /// `retry_after_ms` and the like.
     pub extra: Map<String, Value>,
 }
@@ -159,6 +160,22 @@ impl Problem {
             Code::ReadOnly,
             format!("the ledger is open for reading only: {why}; nothing was stored"),
         )
+    }
+
+    /// A JSON text without canonical form: a body, or a part of one.
+    pub fn json(text: &[u8], error: JsonError) -> Self {
+        let fault = error.fault(text);
+        let detail = match fault.cause {
+            Some(cause) if error.kind == JsonErrorKind::InvalidJson => {
+                format!("{error}: it holds {cause}")
+            }
+            _ => error.to_string(),
+        };
+        let problem = Self::new(error.kind.into(), detail).with("offset", error.offset);
+        match fault.pointer {
+            Some(pointer) if !secret::mask(&pointer).redacted() => problem.with("pointer", pointer),
+            _ => problem,
+        }
     }
 
     /// Adds a member.
@@ -259,13 +276,6 @@ impl From<JsonErrorKind> for Code {
     }
 }
 
-/// Of a whole body.
-impl From<JsonError> for Problem {
-    fn from(error: JsonError) -> Self {
-        Self::new(error.kind.into(), error.to_string()).with("offset", error.offset)
-    }
-}
-
 /// A name in a path or a body.
 impl From<NameError> for Problem {
     fn from(error: NameError) -> Self {
@@ -274,9 +284,16 @@ impl From<NameError> for Problem {
             | "message_id" | "provider_ref" => Code::InvalidId,
             _ => Code::InvalidRequest,
         };
-        Self::new(code, error.to_string())
+        let problem = Self::new(code, error.to_string());
+        if error.what == "tool_call_id" { problem.with("hint", CALL_ID_HINT) } else { problem }
     }
 }
+
+/// The map of `api/ids.md`.
+const CALL_ID_HINT: &str = "providers write ids that do not fit; all adapters make of turn and \
+     provider id the text `TURN:ID`, write `/`, `%` and each byte outside 0x21 to 0x7E as %XX if \
+     the text does not fit as it is, and `h:` and its SHA-256 in hex where that is longer than 256 \
+     bytes";
 
 #[cfg(test)]
 mod tests {

@@ -9,6 +9,7 @@
 //! Nothing of the input ever enters an error: a caller's arguments may be secret.
 
 mod cursor;
+mod fault;
 #[cfg(test)]
 mod tests;
 mod top;
@@ -18,6 +19,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use cursor::{Cursor, plain_end};
+pub use fault::Fault;
 
 /// Deepest nesting of arrays and objects. It bounds the recursion of the reader.
 pub const DEPTH_MAX: usize = 64;
@@ -55,6 +57,11 @@ impl JsonError {
             JsonErrorKind::DuplicateMember => "duplicate_member",
             JsonErrorKind::NumberOutOfRange => "number_out_of_range",
         }
+    }
+
+    /// The place and the cause in the text that was refused with this error.
+    pub fn fault(self, text: &[u8]) -> Fault {
+        fault::find(text, self)
     }
 
     fn invalid(offset: usize) -> Self {

@@ -16,7 +16,8 @@ use std::io::Write;
 use std::time::Duration;
 
 use recibo_adapter::{
-    CallSpec, DecisionAnswer, Grant, OnTwin, OutcomeAnswer, Permission, Scope, ScopeSpec,
+    CallSpec, DecisionAnswer, Grant, LedgerError, OnTwin, OutcomeAnswer, Permission, Scope,
+    ScopeSpec,
 };
 use recibo_core::effect::Effect;
 use recibo_core::status::{AttemptStatus, DecisionKind, Reason};
@@ -111,7 +112,8 @@ fn effect(text: &str) -> Result<Effect, String> {
     })
 }
 
-fn on_twin(text: &str) -> Result<OnTwin, String> {
+/// Reads the word of `--twins`.
+pub fn on_twin(text: &str) -> Result<OnTwin, String> {
     let words = OnTwin::ALL.iter().copied();
     words.clone().find(|word| word.as_str() == text).ok_or_else(|| {
         let words: Vec<_> = words.map(OnTwin::as_str).collect();
@@ -147,13 +149,23 @@ fn spec(args: &Args) -> Result<CallSpec, Failure> {
         None => input::from_command(&args.command)?,
     };
     let mut spec = CallSpec::new(&args.run, &args.call, &args.tool, &input)
-        .map_err(|error| Failure::usage(format!("--input: {error}")))?;
+        .map_err(|error| refused_input(&error))?;
     spec.effect = args.effect;
     spec.key_window = args.key_window.map(Duration::from_millis);
     spec.settle = args.settle.map(Duration::from_millis);
     spec.on_twin = args.twins;
     spec.lease = Duration::from_millis(lease::wanted_ms(args.lease, args.timeout)?);
     Ok(spec)
+}
+
+fn refused_input(error: &LedgerError) -> Failure {
+    let pointer = match error {
+        LedgerError::Refused(problem) => problem.extra.get("pointer"),
+        LedgerError::Service(_) => None,
+    };
+    let place = pointer.and_then(|pointer| pointer.as_str());
+    let place = place.map(|place| format!(", at {place}")).unwrap_or_default();
+    Failure::usage(format!("--input: {error}{place}"))
 }
 
 /// A ledger that cannot be found or opened is out of reach, unless it is there and refuses.

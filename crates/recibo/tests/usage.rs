@@ -106,3 +106,22 @@ fn the_version_says_its_commit_where_there_is_one() {
     let (commit, day) = rest.trim().trim_matches(['(', ')']).split_once(' ').expect("two words");
     assert!(head == commit && day.len() == 10, "{rest}");
 }
+
+#[test]
+fn m17_an_input_without_a_canonical_form_is_refused_with_the_path() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("data");
+    for (input, place) in [(r#"{"a":{"b":1,"b":2}}"#, "at /a/b"), (r#"{"n":[1e999]}"#, "at /n/0")] {
+        let output = Command::new(env!("CARGO_BIN_EXE_recibo"))
+            .args(["exec", "--run", "r", "--call", "c", "--tool", "t", "--input", input])
+            .args(["--", "touch"])
+            .arg(folder.path().join("effect"))
+            .env("RECIBO_DATA", &data)
+            .output()
+            .expect("the binary runs");
+        assert_eq!(output.status.code(), Some(2));
+        let words = String::from_utf8_lossy(&output.stderr);
+        assert!(words.contains(place), "{words}");
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0);
+}

@@ -55,7 +55,7 @@ fn one_shot(more: &[(&str, &str)]) -> Result<OneShot, Problem> {
 
 fn code<T>(result: Result<T, Problem>) -> Code {
     let problem = result.err().expect("it is refused");
-    assert!(!problem.to_json().contains("MARK"), "{problem:?}");
+    assert!(!problem.to_json().replace("/input/MARK", "").contains("MARK"), "{problem:?}");
     problem.code
 }
 

@@ -75,7 +75,7 @@ pub(super) fn twin_hash(
     }
     let text = only_members(input, names);
     let hash = InputHash::of_json(text.as_bytes());
-    hash.map(Some).map_err(|error| member::inside("input", error))
+    hash.map(Some).map_err(|error| member::inside("input", &text, error))
 }
 
 /// An object with just these members of a JSON value; what is no object has none.

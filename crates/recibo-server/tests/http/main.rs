@@ -10,6 +10,7 @@ mod logs;
 mod openapi;
 mod problems;
 mod read_only;
+mod reported;
 mod roles;
 mod serving;
 mod slow_clients;

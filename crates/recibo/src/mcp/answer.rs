@@ -1,11 +1,30 @@
-//! What the server answered to a tool call: what is hashed of it, what it says of the call, and
-//! where the receipt goes.
+//! What the server answered to a tool call: what it says of the call, and what is hashed of it.
 
-use recibo_core::effect::Effect;
-use recibo_core::json::{canonicalize, write_string};
+use recibo_core::effect::{Effect, IsError};
+use recibo_core::json::canonicalize;
 use recibo_core::status::OutcomeStatus;
 
 use super::message::{Members, elements, place, string};
+
+/// What the codes of JSON-RPC errors say of a call: those of servers that refuse before they run
+/// anything. All others may come in the middle of a tool. Sources: JSON-RPC 2.0, section 5.1, for
+/// -32700 to -32600; the schema of MCP 2025-11-25 for -32042 (the user has to visit a page first,
+/// then the same call is made again); the schema of MCP 2026-07-28 for -32020 (headers and body
+/// differ), -32021 (the client lacks a capability) and -32022 (protocol version).
+const CODES: &[(i64, OutcomeStatus)] = &[
+    (-32700, OutcomeStatus::TerminalError),
+    (-32600, OutcomeStatus::TerminalError),
+    (-32601, OutcomeStatus::TerminalError),
+    (-32602, OutcomeStatus::TerminalError),
+    (-32042, OutcomeStatus::RetryableError),
+    (-32020, OutcomeStatus::TerminalError),
+    (-32021, OutcomeStatus::TerminalError),
+    (-32022, OutcomeStatus::TerminalError),
+];
+
+/// Words in the message of an "invalid params" that is about the result: versions of the
+/// TypeScript SDK check the result of a tool that has run, and answer with that code.
+const ABOUT_RESULTS: [&str; 2] = ["structured content", "output schema"];
 
 /// An answer, read.
 #[derive(Debug, PartialEq, Eq)]
@@ -14,211 +33,211 @@ pub enum Reading {
     Success(Success),
     /// A result with `isError: true`.
     ToolError,
-    /// A JSON-RPC error with its code.
-    RpcError(Option<i64>),
+    /// A JSON-RPC error.
+    RpcError(RpcError),
     /// The call goes on: the host is asked for something and calls again with this state.
     InputRequired(Option<String>),
-    /// The call goes on as a task; its result is asked for later.
+    /// The call goes on as a task.
     Task(String),
+    /// The task goes on, or has ended with a result that is asked for later.
+    TaskGoesOn,
+    /// The task has ended, and nobody knows what it did.
+    TaskEnded(&'static str),
+    /// A result of a type that is not known here.
+    UnknownType,
     /// No answer that this protocol knows.
     Unreadable,
+}
+
+/// A JSON-RPC error.
+#[derive(Debug, PartialEq, Eq)]
+pub struct RpcError {
+    code: Option<i64>,
+    is_about_result: bool,
 }
 
 /// A result.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Success {
-    /// What is hashed: the text of a result that is one text item, else the canonical JSON of
-    /// the result; of one without canonical form, the JSON as it came.
+    /// What is hashed: the text of a result that is one text item and nothing else, otherwise
+    /// the canonical JSON of the result; of one without canonical form, the JSON as it came.
     pub output: String,
-    /// Where the receipt item goes: a place in the message, and what comes before and after.
-    slot: Option<(usize, &'static str, &'static str)>,
+    /// Where the result stands in the message.
+    pub at: std::ops::Range<usize>,
 }
 
 impl Reading {
-    /// Reads the members of a response that stands in `text`.
-    pub fn of(text: &str, members: &Members<'_>) -> Self {
-        if let Some(error) = members.get("error").filter(|error| *error != "null") {
-            let code = Members::of(error).and_then(|error| error.get("code")?.parse().ok());
-            return Self::RpcError(code);
+    /// Reads the members of the answer to a tool call that stands in `text`.
+    pub fn of_call(text: &str, members: &Members<'_>) -> Self {
+        match result_of(members) {
+            Ok(raw) => of_result(text, raw),
+            Err(reading) => reading,
         }
-        let Some(raw) = members.get("result") else { return Self::Unreadable };
-        let Some(result) = Members::of(raw) else { return Self::Unreadable };
-        if result.text("resultType").is_some_and(|kind| kind == "input_required") {
-            return Self::InputRequired(result.text("requestState").map(Into::into));
-        }
-        let content = result.get("content");
-        let task = result.object("task").and_then(|task| task.text("taskId").map(Into::into));
-        if let (None, Some(task)) = (content, task) {
-            return Self::Task(task);
-        }
-        if result.is_true("isError") {
-            return Self::ToolError;
-        }
-        let items = content.and_then(elements);
-        let output = items
-            .as_deref()
-            .and_then(only_text)
-            .unwrap_or_else(|| canonicalize(raw.as_bytes()).unwrap_or_else(|_| raw.to_owned()));
-        let slot = match (content, items) {
-            (Some(content), Some(items)) => {
-                let comma = if items.is_empty() { "" } else { "," };
-                Some((place(text, content).end - 1, comma, ""))
-            }
-            (None, _) => {
-                let start = place(text, raw).start + 1;
-                Some((start, r#""content":["#, if result.is_empty() { "]" } else { "]," }))
-            }
-            // What is no list of items takes none.
-            (Some(_), None) => None,
+    }
+
+    /// Reads the members of an answer to `tasks/get`.
+    pub fn of_task(text: &str, members: &Members<'_>) -> Self {
+        let raw = match result_of(members) {
+            Ok(raw) => raw,
+            Err(reading) => return reading,
         };
-        Self::Success(Success { output, slot })
+        Members::of(raw).map_or(Self::Unreadable, |result| task_state(text, &result))
+    }
+
+    /// Reads the members of a notice of the server about a task.
+    pub fn of_notice(text: &str, members: &Members<'_>) -> Self {
+        members.object("params").map_or(Self::TaskGoesOn, |params| task_state(text, &params))
     }
 
     /// What is recorded of an answer that is no success, and why. Anything ambiguous is
-    /// `unknown`: a tool that failed may have done half of its work, unless that does no harm.
-    pub fn failure(&self, effect: Effect) -> (OutcomeStatus, String) {
+    /// `unknown`: a tool that failed may have done half of its work, unless it only reads, or the
+    /// policy says that its errors mean no effect.
+    pub fn failure(&self, effect: Effect, is_error: Option<IsError>) -> (OutcomeStatus, String) {
         match self {
-            Self::ToolError => {
-                let is_harmless = matches!(effect, Effect::ReadOnly | Effect::Idempotent);
-                let status =
-                    if is_harmless { OutcomeStatus::TerminalError } else { OutcomeStatus::Unknown };
-                (status, "tool_error".into())
+            Self::ToolError => (tool_error(effect, is_error), "tool_error".into()),
+            Self::RpcError(RpcError { code: Some(code), is_about_result }) => {
+                let known = CODES.iter().find(|(known, _)| known == code);
+                let status = match known {
+                    Some((_, status)) if !is_about_result => *status,
+                    _ => OutcomeStatus::Unknown,
+                };
+                (status, format!("rpc_{}", code.unsigned_abs()))
             }
-            Self::RpcError(Some(code @ (-32700 | -32600 | -32601 | -32602))) => {
-                (OutcomeStatus::TerminalError, format!("rpc_{}", code.unsigned_abs()))
+            Self::RpcError(RpcError { code: None, .. }) => {
+                (OutcomeStatus::Unknown, "rpc_error".into())
             }
-            Self::RpcError(Some(code)) => {
-                (OutcomeStatus::Unknown, format!("rpc_{}", code.unsigned_abs()))
-            }
-            Self::RpcError(None) => (OutcomeStatus::Unknown, "rpc_error".into()),
+            Self::TaskEnded(class) => (OutcomeStatus::Unknown, (*class).into()),
+            Self::UnknownType => (OutcomeStatus::Unknown, "unknown_result_type".into()),
             _ => (OutcomeStatus::Unknown, "unreadable_answer".into()),
         }
     }
 }
 
-impl Success {
-    /// The message with the receipt as one more item of the result; `None` where it takes none.
-    pub fn with_receipt(&self, text: &str, receipt_line: &str) -> Option<String> {
-        let (at, before, after) = self.slot?;
-        let mut with = String::with_capacity(text.len() + receipt_line.len() + 48);
-        with.push_str(&text[..at]);
-        with.push_str(before);
-        with.push_str(r#"{"type":"text","text":"#);
-        write_string(&mut with, receipt_line);
-        with.push('}');
-        with.push_str(after);
-        with.push_str(&text[at..]);
-        Some(with)
+/// What `isError` says of a tool. The next try of an idempotent one is permitted all the same.
+fn tool_error(effect: Effect, is_error: Option<IsError>) -> OutcomeStatus {
+    match (effect, is_error) {
+        (Effect::ReadOnly, _) => OutcomeStatus::RetryableError,
+        (Effect::Keyed | Effect::Queryable | Effect::Opaque, Some(IsError::NoEffect)) => {
+            OutcomeStatus::TerminalError
+        }
+        (Effect::Idempotent | Effect::Keyed | Effect::Queryable | Effect::Opaque, _) => {
+            OutcomeStatus::Unknown
+        }
     }
 }
 
-/// The text of a list that is one text item.
-fn only_text(items: &[&str]) -> Option<String> {
-    let [item] = items else { return None };
+/// The result of an answer; else what the answer is.
+fn result_of<'a>(members: &Members<'a>) -> Result<&'a str, Reading> {
+    let present = |name| members.get(name).filter(|value| *value != "null");
+    match (present("error"), members.get("result")) {
+        (Some(error), None | Some("null")) => Err(Reading::RpcError(RpcError::of(error))),
+        (None, Some(result)) => Ok(result),
+        _ => Err(Reading::Unreadable),
+    }
+}
+
+fn of_result(text: &str, raw: &str) -> Reading {
+    const NAMES: [&str; 4] = ["resultType", "content", "structuredContent", "isError"];
+    let Some(result) = Members::of(raw) else { return Reading::Unreadable };
+    if result.ambiguous(&NAMES).is_some() {
+        return Reading::Unreadable;
+    }
+    match result.get("resultType").map(string) {
+        None => {}
+        Some(Some(kind)) if kind == "complete" => {}
+        Some(Some(kind)) if kind == "input_required" => {
+            return Reading::InputRequired(result.text("requestState").map(Into::into));
+        }
+        Some(Some(kind)) if kind == "task" => return accepted(text, &result),
+        Some(_) => return Reading::UnknownType,
+    }
+    if result.get("content").is_none() && task_id(&result).is_some() {
+        return accepted(text, &result);
+    }
+    match result.get("isError") {
+        None | Some("false" | "null") => {}
+        Some("true") => return Reading::ToolError,
+        Some(_) => return Reading::Unreadable,
+    }
+    let only_text = only_text(&result);
+    let output = only_text
+        .unwrap_or_else(|| canonicalize(raw.as_bytes()).unwrap_or_else(|_| raw.to_owned()));
+    Reading::Success(Success { output, at: place(text, raw) })
+}
+
+/// The id of a task, in the shape of 2026-07-28 or nested as in 2025-11-25.
+fn task_id(result: &Members<'_>) -> Option<String> {
+    let nested = || result.object("task")?.text("taskId").map(Into::into);
+    let is_task = result.text("resultType").is_some_and(|kind| kind == "task");
+    let flat = is_task.then(|| result.text("taskId").map(Into::into)).flatten();
+    flat.or_else(nested)
+}
+
+/// A task was made for the call. It may have ended already.
+fn accepted(text: &str, result: &Members<'_>) -> Reading {
+    let Some(task) = task_id(result) else { return Reading::Unreadable };
+    match task_state(text, result) {
+        Reading::TaskGoesOn => Reading::Task(task),
+        ended => ended,
+    }
+}
+
+/// What a description of a task says of its call. A task that has ended without its result or
+/// error is asked for that later.
+fn task_state(text: &str, task: &Members<'_>) -> Reading {
+    const NAMES: [&str; 4] = ["status", "result", "error", "task"];
+    if task.ambiguous(&NAMES).is_some() {
+        return Reading::Unreadable;
+    }
+    let nested = task.object("task");
+    let find = |name| task.get(name).or_else(|| nested.as_ref()?.get(name));
+    let (result, error) = (find("result"), find("error"));
+    match find("status").and_then(string).as_deref() {
+        Some("completed") => match result.map(|raw| of_result(text, raw)) {
+            None => Reading::TaskGoesOn,
+            Some(ended @ (Reading::Success(_) | Reading::ToolError)) => ended,
+            Some(Reading::UnknownType) => Reading::UnknownType,
+            Some(_) => Reading::Unreadable,
+        },
+        Some("failed") => match (error, result.map(|raw| of_result(text, raw))) {
+            (Some(error), None) => Reading::RpcError(RpcError::of(error)),
+            (None, Some(Reading::ToolError)) => Reading::ToolError,
+            _ => Reading::TaskEnded("task_failed"),
+        },
+        Some("cancelled") => Reading::TaskEnded("cancelled"),
+        _ => Reading::TaskGoesOn,
+    }
+}
+
+impl RpcError {
+    fn of(error: &str) -> Self {
+        let Some(error) = Members::of(error) else {
+            return Self { code: None, is_about_result: false };
+        };
+        let message = error.text("message").unwrap_or_default().to_lowercase();
+        Self {
+            code: error.get("code").and_then(|code| code.parse().ok()),
+            is_about_result: ABOUT_RESULTS.iter().any(|words| message.contains(words)),
+        }
+    }
+}
+
+/// The text of a result that is one text item and nothing else that a model would see.
+fn only_text(result: &Members<'_>) -> Option<String> {
+    let items = elements(result.get("content")?)?;
+    let is_beside = |(name, value): (&str, &str)| {
+        !matches!(
+            (name, value),
+            ("content" | "_meta" | "resultType", _) | ("isError", "false") | (_, "null")
+        )
+    };
+    let ([item], false) = (items.as_slice(), result.iter().any(is_beside)) else { return None };
     let item = Members::of(item)?;
-    if item.text("type")? != "text" {
+    if item.ambiguous(&["type", "text"]).is_some() || item.text("type")? != "text" {
         return None;
     }
     string(item.get("text")?).map(Into::into)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(text: &str) -> Reading {
-        Reading::of(text, &Members::of(text).unwrap())
-    }
-
-    fn success(text: &str) -> Success {
-        match read(text) {
-            Reading::Success(success) => success,
-            other => panic!("{text}: {other:?}"),
-        }
-    }
-
-    #[test]
-    fn one_text_item_is_hashed_as_its_text_and_all_else_as_canonical_json() {
-        for (result, output) in [
-            (r#"{"content":[{"type":"text","text":"a\n\u00e9"}]}"#, "a\né"),
-            (r#"{"content":[{"text":"a","type":"text"}],"structuredContent":{"x":1}}"#, "a"),
-            (r#"{"content":[ ]}"#, r#"{"content":[]}"#),
-            (
-                r#"{"b":1.0,"content":[{"type":"image","data":"AA=="}]}"#,
-                r#"{"b":1,"content":[{"data":"AA==","type":"image"}]}"#,
-            ),
-            (
-                r#"{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}"#,
-                r#"{"content":[{"text":"a","type":"text"},{"text":"b","type":"text"}]}"#,
-            ),
-            // These have no canonical form.
-            (r#"{"content":[],"n":1e999}"#, r#"{"content":[],"n":1e999}"#),
-            (
-                r#"{"content":[{"type":"text","text":"\ud800"}]}"#,
-                r#"{"content":[{"type":"text","text":"\ud800"}]}"#,
-            ),
-        ] {
-            let text = format!(r#"{{"id":1,"result":{result}}}"#);
-            assert_eq!(success(&text).output, output, "{text}");
-        }
-    }
-
-    #[test]
-    fn the_receipt_is_one_more_item_and_nothing_else_changes() {
-        const ITEM: &str = r#"{"type":"text","text":"[receipt: r]"}"#;
-        for (before, after) in [
-            (
-                r#"{"id":1, "result":{"content":[{"a":1e0} ],"z":2}} "#,
-                r#"{"id":1, "result":{"content":[{"a":1e0} ,ITEM],"z":2}} "#,
-            ),
-            (r#"{"result":{"content":[]},"id":1}"#, r#"{"result":{"content":[ITEM]},"id":1}"#),
-            (r#"{"id":1,"result":{ "x":1}}"#, r#"{"id":1,"result":{"content":[ITEM], "x":1}}"#),
-            (r#"{"id":1,"result":{}}"#, r#"{"id":1,"result":{"content":[ITEM]}}"#),
-        ] {
-            let with = success(before).with_receipt(before, "[receipt: r]").unwrap();
-            assert_eq!(with, after.replace("ITEM", ITEM));
-        }
-        let odd = r#"{"id":1,"result":{"content":"text"}}"#;
-        assert_eq!(success(odd).with_receipt(odd, "x"), None);
-    }
-
-    #[test]
-    fn answers_that_are_no_success_are_classified() {
-        use Effect::{Idempotent, Keyed, Opaque, Queryable, ReadOnly};
-        use OutcomeStatus::{TerminalError, Unknown};
-        let tool_error = r#"{"result":{"isError":true,"content":[]}}"#;
-        let error = |code: &str| format!(r#"{{"error":{{"code":{code},"message":"m"}}}}"#);
-        for (text, effect, status, class) in [
-            (tool_error, ReadOnly, TerminalError, "tool_error"),
-            (tool_error, Idempotent, TerminalError, "tool_error"),
-            (tool_error, Keyed, Unknown, "tool_error"),
-            (tool_error, Queryable, Unknown, "tool_error"),
-            (tool_error, Opaque, Unknown, "tool_error"),
-            (&error("-32700"), Opaque, TerminalError, "rpc_32700"),
-            (&error("-32600"), Opaque, TerminalError, "rpc_32600"),
-            (&error("-32601"), Opaque, TerminalError, "rpc_32601"),
-            (&error("-32602"), Opaque, TerminalError, "rpc_32602"),
-            (&error("-32603"), Opaque, Unknown, "rpc_32603"),
-            (&error("-32603"), ReadOnly, Unknown, "rpc_32603"),
-            (&error("7"), Opaque, Unknown, "rpc_7"),
-            (&error("1.5"), Opaque, Unknown, "rpc_error"),
-            (r#"{"error":"x"}"#, Opaque, Unknown, "rpc_error"),
-            (r#"{"result":17}"#, Opaque, Unknown, "unreadable_answer"),
-            (r#"{"id":1}"#, ReadOnly, Unknown, "unreadable_answer"),
-        ] {
-            let (is_status, is_class) = read(text).failure(effect);
-            assert_eq!((is_status, is_class.as_str()), (status, class), "{text} {effect:?}");
-        }
-    }
-
-    #[test]
-    fn a_call_that_goes_on_is_no_outcome() {
-        let task = r#"{"id":1,"result":{"task":{"taskId":"t-1","status":"working"}}}"#;
-        assert_eq!(read(task), Reading::Task("t-1".into()));
-        let input = r#"{"id":1,"result":{"resultType":"input_required","requestState":"s"}}"#;
-        assert_eq!(read(input), Reading::InputRequired(Some("s".into())));
-        // A result may be called anything.
-        let named = r#"{"id":1,"result":{"task":{"taskId":"t-1"},"content":[]}}"#;
-        assert!(matches!(read(named), Reading::Success(_)));
-    }
-}
+mod tests;

@@ -1,129 +1,166 @@
-//! Several messages in one line. The protocol had this until 2025-06-18; what has no tool call in
-//! it passes as it came.
+//! Several messages of the host in one line. The protocol had this until 2025-06-18.
 
+use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
-use super::call::{self, Checked, Follower, Permit, Request};
-use super::calls::Reply;
-use super::message::{Message, place};
-use super::refusal;
-use super::session::{Session, ask, come, leave};
+use recibo_adapter::{Grant, now_ms};
+use tokio::time::timeout;
 
-/// Whether a tool call is among these.
-pub fn has_call(elements: &[&str]) -> bool {
-    elements.iter().any(|text| {
-        matches!(Message::read(text), Message::Request(_, method, _) if method == "tools/call")
-    })
+use super::call::{Check, Permit, Stay, write};
+use super::follow::Follower;
+use super::io::Written;
+use super::message::place;
+use super::session::{Pending, Session, Step, release, wait};
+use super::strict::{HostMessage, Unfit};
+use super::tell;
+
+/// What becomes of the messages of a batch.
+pub struct Plan {
+    places: Vec<Range<usize>>,
+    kept: Vec<usize>,
+    calls: Vec<(usize, Pending)>,
+    answers: Vec<String>,
 }
 
-/// Takes a batch with tool calls from the host. It goes on once the ledger has said something to
-/// each of them, without those that may not be run.
-pub async fn from_host(session: &Arc<Session>, text: &str, elements: &[&str]) {
-    let mut kept = Vec::new();
-    let mut calls = Vec::new();
-    let mut answers = Vec::new();
-    for (at, element) in elements.iter().enumerate() {
-        let message = Message::read(element);
-        match &message {
-            Message::Request(id, method, members) if method == "tools/call" => {
-                let Some(request) = Request::read(session, id.clone(), members) else {
-                    kept.push(at);
-                    continue;
-                };
-                if let Some(events) = request.continued(session) {
-                    session.calls.continue_with(&request.id, events);
-                    kept.push(at);
-                    continue;
+/// A call of a batch after the ledger has answered.
+struct Asked {
+    at: usize,
+    pending: Pending,
+    permit: Permit,
+}
+
+impl Plan {
+    /// Takes note of each message.
+    pub fn read(
+        session: &Session,
+        line: &[u8],
+        elements: Vec<(&str, Result<HostMessage<'_>, Unfit>)>,
+    ) -> Self {
+        let whole = std::str::from_utf8(line).expect("it was read as text");
+        let mut plan =
+            Self { places: Vec::new(), kept: Vec::new(), calls: Vec::new(), answers: Vec::new() };
+        for (at, (element, message)) in elements.into_iter().enumerate() {
+            plan.places.push(place(whole, element));
+            let step = match message {
+                Ok(message) => session.step(&message),
+                Err(unfit) => {
+                    tell(&format!("a message of a batch was not passed on: {}", unfit.reason));
+                    Step::Answer(unfit.answer())
                 }
-                let (events, heard) = call::events();
-                if session.calls.begin(&request.id, events.clone()) {
-                    calls.push((at, request, events, heard));
-                } else {
-                    answers.push(request.answer(refusal::SAME_ID));
-                }
-            }
-            message => {
-                if session.notice(message) {
-                    kept.push(at);
-                }
+            };
+            match step {
+                Step::Pass => plan.kept.push(at),
+                Step::Answer(answer) => plan.answers.push(answer),
+                Step::Call(pending) => plan.calls.push((at, *pending)),
+                Step::Drop | Step::Batch(_) => {}
             }
         }
+        plan
     }
-    let mut turn = Some(session.queue());
-    let (session, busy) = (session.clone(), session.busy());
-    let (text, places) = (text.to_owned(), places(text, elements));
-    tokio::spawn(async move {
-        let mut asked = Vec::new();
-        for (at, request, events, heard) in calls {
-            let permit: Permit = request.permit(&session, &mut turn).await;
-            asked.push((at, request, events, heard, permit));
+
+    /// Sends the batch without what may not be sent. With calls in it, it goes on once the ledger
+    /// has said something to each of them.
+    pub async fn carry_out(mut self, session: Arc<Session>, line: Vec<u8>) {
+        if self.calls.is_empty() {
+            if let Some(line) = self.kept_line(&line) {
+                session.to_server.write(&line).await;
+            }
+            return self.answer(&session).await;
         }
-        come(&mut turn).await;
-        let mut pen = session.to_server.pen().await;
-        for (at, request, events, heard, permit) in asked {
-            match request.check(&session, permit, pen.is_open()).await {
-                Checked::Send(grant) => {
-                    kept.push(at);
-                    let follower =
-                        Follower::new(session.clone(), request, events, grant).follow(heard);
-                    let busy = session.busy();
-                    tokio::spawn(async move {
-                        follower.await;
-                        drop(busy);
-                    });
+        let mut ticket = Some(session.join_queue());
+        tokio::spawn(async move {
+            let busy = session.busy();
+            let mut asked = Vec::new();
+            for (at, pending) in std::mem::take(&mut self.calls) {
+                let permit = pending.request.permit(&session, &mut ticket).await;
+                asked.push(Asked { at, pending, permit });
+            }
+            wait(&mut ticket).await;
+            let stays = self.send(&session, asked, &line).await;
+            release(ticket);
+            for (pending, stay) in stays {
+                if let Some(why) = stay.settle().await {
+                    self.answers.push(pending.request.answer(&why));
                 }
-                Checked::Answer(answer) => answers.push(answer),
-                Checked::Nothing => {}
+            }
+            self.answer(&session).await;
+            drop(busy);
+        });
+    }
+
+    /// Sends what still may be sent, and gives the calls that stay.
+    async fn send(
+        &mut self,
+        session: &Arc<Session>,
+        asked: Vec<Asked>,
+        line: &[u8],
+    ) -> Vec<(Pending, Stay)> {
+        let grants = asked.iter().filter_map(|asked| match &asked.permit {
+            Permit::Go(grant) => grant.as_ref(),
+            Permit::No(_) => None,
+        });
+        // The first permission that ends bounds the whole line.
+        let left = grants.map(Grant::left).min();
+        let guard = timeout(left.unwrap_or(Duration::MAX), session.to_server.guard()).await;
+        let mut stays = Vec::new();
+        let mut sent = Vec::new();
+        let is_open = guard.as_ref().is_ok_and(|guard| guard.is_open());
+        for Asked { at, pending, permit } in asked {
+            match (pending.request.check(session, permit, is_open || guard.is_err()), &guard) {
+                (Check::Send(grant), Ok(_)) => {
+                    self.kept.push(at);
+                    sent.push((pending, grant));
+                }
+                (Check::Send(grant), Err(_)) => {
+                    let stay = pending.request.stuck(session, grant);
+                    stays.push((pending, stay));
+                }
+                (Check::Stay(stay), _) => stays.push((pending, stay)),
             }
         }
-        kept.sort_unstable();
-        if !kept.is_empty() {
-            let all = (kept.len() == places.len()).then(|| text.clone().into_bytes());
-            let line = all.unwrap_or_else(|| {
-                let kept: Vec<_> = kept.iter().map(|at| &text[places[*at].clone()]).collect();
-                format!("[{}]\n", kept.join(",")).into_bytes()
+        let sent_at_ms = now_ms();
+        let written = match (guard, self.kept_line(line)) {
+            (Ok(mut guard), Some(line)) => {
+                let left = sent.iter().filter_map(|(_, grant)| grant.as_ref()).map(Grant::left);
+                write(&mut guard, &line, left.min()).await
+            }
+            _ => Written::Nothing,
+        };
+        for (pending, grant) in sent {
+            if written == Written::Nothing {
+                let stay = pending.request.stuck(session, grant);
+                stays.push((pending, stay));
+                continue;
+            }
+            let Pending { request, events, heard } = pending;
+            let busy = session.busy();
+            let follower = Follower::new(session.clone(), request, events, grant, sent_at_ms);
+            tokio::spawn(async move {
+                follower.follow(written, heard).await;
+                drop(busy);
             });
-            pen.write(&line).await;
         }
-        drop(pen);
-        leave(turn);
-        if !answers.is_empty() {
-            session.answer(&format!("[{}]", answers.join(","))).await;
-        }
-        drop(busy);
-    });
-}
+        stays
+    }
 
-/// Takes a batch from the server. It goes on once the outcomes of all calls that it answers are
-/// recorded.
-pub async fn from_server(session: &Arc<Session>, text: &str, elements: &[&str], at_ms: u64) {
-    let mut replies = Vec::new();
-    for (at, element) in elements.iter().enumerate() {
-        if let Message::Response(id, _) = Message::read(element)
-            && let Some((events, is_first)) = session.calls.answered(&id)
-        {
-            replies.push((at, ask(&events, (*element).to_owned(), at_ms, is_first)));
+    /// What goes to the server; as it came if nothing is left out.
+    fn kept_line(&mut self, line: &[u8]) -> Option<Vec<u8>> {
+        self.kept.sort_unstable();
+        if self.kept.is_empty() {
+            return None;
+        }
+        if self.kept.len() == self.places.len() {
+            return Some(line.to_owned());
+        }
+        let kept = self.kept.iter().map(|at| &line[self.places[*at].clone()]);
+        let kept: Vec<&[u8]> = kept.collect();
+        Some([b"[", &*kept.join(&b','), b"]\n"].concat())
+    }
+
+    async fn answer(&self, session: &Session) {
+        if !self.answers.is_empty() {
+            session.answer(&format!("[{}]", self.answers.join(","))).await;
         }
     }
-    if replies.is_empty() {
-        session.to_host.write(text.as_bytes()).await;
-        return;
-    }
-    let (session, busy) = (session.clone(), session.busy());
-    let (mut text, places) = (text.to_owned(), places(text, elements));
-    tokio::spawn(async move {
-        // From the end, so that the places before stay where they are.
-        while let Some((at, reply)) = replies.pop() {
-            // An answer that the host has already is harmless: it has forgotten the id.
-            if let Ok(Reply::Changed(changed)) = reply.await {
-                text.replace_range(places[at].clone(), &changed);
-            }
-        }
-        session.to_host.write(text.as_bytes()).await;
-        drop(busy);
-    });
-}
-
-fn places(text: &str, elements: &[&str]) -> Vec<std::ops::Range<usize>> {
-    elements.iter().map(|element| place(text, element)).collect()
 }

@@ -1,28 +1,27 @@
-//! One tool call: permission, sending, and what becomes of it afterwards.
+//! One tool call up to the moment when the server has it: permission, a last look, sending.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use recibo_adapter::{CallSpec, Grant, Outcome, OutcomeStatus, Output, now_ms};
-use recibo_core::json::write_string;
-use recibo_core::visible::visible;
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
-use tokio::time::sleep;
+use recibo_adapter::{CallSpec, Grant, Outcome, OutcomeStatus};
+use recibo_core::json::canonicalize;
+use tokio::time::timeout;
 
-use super::answer::{Reading, Success};
-use super::calls::{self, Event, Events, Reply};
-use super::desk;
-use super::message::{Id, Members};
+use super::admission::Verdict;
+use super::calls::{self, Events, Kind, Taken, Use};
+use super::io::{WriteGuard, Written};
+use super::message::Id;
+use super::queue::Ticket;
 use super::session::Session;
-use super::turn::Turn;
-use super::{call_id, refusal, tell};
+use super::strict::{HostCall, Unfit};
+use super::{refusal, tell};
 
 /// A request to call a tool.
 pub struct Request {
     /// Its id.
     pub id: Id,
     raw_id: String,
-    spec: CallSpec,
+    /// What is asked of the ledger.
+    pub spec: CallSpec,
     state: Option<String>,
     is_continued: bool,
 }
@@ -31,292 +30,231 @@ pub struct Request {
 pub enum Permit {
     /// It may; without a grant it is not recorded.
     Go(Option<Grant>),
-    /// It may not. This is the answer.
+    /// It may not; what the model is told.
     No(String),
 }
 
+/// A permitted call at the moment of sending.
+pub enum Check {
+    /// It may be sent.
+    Send(Option<Grant>),
+    /// It is not sent.
+    Stay(Stay),
+}
+
+/// A call that was not sent: what is recorded and what is answered once nothing is held up by it.
+pub struct Stay {
+    grant: Option<Grant>,
+    error_class: &'static str,
+    /// What the model is told; `None` if nobody waits for an answer.
+    why: Option<String>,
+}
+
+/// What becomes of a request that stands before the ledger.
+pub enum Begun {
+    /// A new call.
+    Call(Box<Request>),
+    /// It belongs to a call that has permission: it is passed on.
+    Continues,
+    /// It is not passed on; this is the answer.
+    Refused(String),
+}
+
 impl Request {
-    /// Reads the parameters of a `tools/call`. `None` without the name of a tool: the server
-    /// has no such tool, and will say so.
-    pub fn read(session: &Session, id: Id, members: &Members<'_>) -> Option<Self> {
-        let params = members.object("params")?;
-        let tool = params.text("name")?;
-        let arguments = params.get("arguments").unwrap_or("{}");
-        let name = format!("{}{tool}", session.settings.tool_prefix);
-        let call = call_id::of(&session.settings.session, &id);
-        let run = &session.settings.run;
-        let mut spec = CallSpec::new(run, &call, &name, arguments)
-            // What has no canonical form counts as text: the server will take it all the same.
-            .or_else(|_| CallSpec::new(run, &call, &name, &quoted(arguments)))
-            .expect("a string has a canonical form");
-        spec.effect = session.hints.as_ref().and_then(|hints| hints.effect(&tool));
+    /// Takes a tool call from the host.
+    pub fn begin(session: &Session, call: &HostCall<'_>, events: Events) -> Begun {
+        let request = match Self::read(session, call) {
+            Ok(request) => request,
+            Err(answer) => return Begun::Refused(answer),
+        };
+        if let Some(events) = request.continued(session) {
+            return match session.calls.continue_with(&request.id, events, Kind::Continuation) {
+                Ok(()) => Begun::Continues,
+                Err(taken) => Begun::Refused(request.answer(why_taken(taken))),
+            };
+        }
+        match session.calls.begin(&request.id, events) {
+            Ok(used) => Begun::Call(Box::new(request.named(session, used))),
+            Err(taken) => Begun::Refused(request.answer(why_taken(taken))),
+        }
+    }
+
+    fn read(session: &Session, call: &HostCall<'_>) -> Result<Self, String> {
+        let arguments = call.params.get("arguments").unwrap_or("{}");
+        if let Err(error) = canonicalize(arguments.as_bytes()) {
+            // The pointer goes to the host alone: it holds names that the model wrote.
+            tell(&format!("a tools/call was not passed on: in its arguments, {error}"));
+            let fault = error.fault(arguments.as_bytes());
+            return Err(refusal::answer(call.raw_id, &refusal::of_arguments(&fault)));
+        }
+        let name = format!("{}{}", session.settings.tool_prefix, call.tool);
+        let mut spec = CallSpec::new(&session.settings.run, "", &name, arguments)
+            .map_err(|error| refusal::answer(call.raw_id, &refusal::of_error(&error)))?;
+        spec.effect = session.hints.as_ref().and_then(|hints| hints.effect(&call.tool));
         spec.lease = session.settings.lease;
         spec.wait = session.settings.wait;
-        Some(Self {
-            raw_id: members.get("id").unwrap_or("null").to_owned(),
-            id,
+        spec.on_twin = session.settings.on_twin;
+        spec.labels = session.names.labels();
+        let params = &call.params;
+        Ok(Self {
+            raw_id: call.raw_id.to_owned(),
+            id: call.id.clone(),
             spec,
             state: params.text("requestState").map(Into::into),
             is_continued: params.get("requestState").or(params.get("inputResponses")).is_some(),
         })
     }
 
+    fn named(mut self, session: &Session, used: Use) -> Self {
+        self.spec.tool_call_id = session.settings.session.call_id(&self.id, used);
+        self
+    }
+
     /// Whether it brings an earlier call what that was waiting for, and which.
-    pub fn continued(&self, session: &Session) -> Option<Events> {
+    fn continued(&self, session: &Session) -> Option<Events> {
         if !self.is_continued {
             return None;
         }
         session.calls.take_input(&self.input(self.state.clone()))
     }
 
-    fn input(&self, state: Option<String>) -> calls::Input {
+    /// How a request is found that goes on with this call.
+    pub fn input(&self, state: Option<String>) -> calls::Input {
         (self.spec.tool.clone(), self.spec.input_hash.to_string(), state)
     }
 
     /// Asks the ledger. Calls that follow wait for this one only as long as nobody else is
     /// waited for.
-    pub async fn permit(&self, session: &Session, turn: &mut Option<Turn>) -> Permit {
-        let mut answer = session.desk.ask(&self.spec, false).await;
-        if matches!(answer, desk::Answer::Wait) {
-            if let Some(turn) = turn.take() {
-                turn.leave();
+    pub async fn permit(&self, session: &Session, ticket: &mut Option<Ticket>) -> Permit {
+        session.calls.reports.before().await;
+        let mut verdict = session.admission.ask(&self.spec, false).await;
+        if matches!(verdict, Verdict::Wait) {
+            if let Some(ticket) = ticket.take() {
+                ticket.release();
             }
-            answer = session.desk.ask(&self.spec, true).await;
+            verdict = session.admission.ask(&self.spec, true).await;
         }
-        match answer {
-            desk::Answer::Run(grant) => Permit::Go(Some(grant)),
-            desk::Answer::RunUnrecorded => Permit::Go(None),
-            desk::Answer::Refuse(why) => Permit::No(self.answer(&why)),
-            desk::Answer::Wait => unreachable!("it was waited for"),
+        match verdict {
+            Verdict::Run(grant) => Permit::Go(Some(grant)),
+            Verdict::RunUnrecorded => Permit::Go(None),
+            Verdict::Refuse(why) => Permit::No(why),
+            Verdict::Wait => unreachable!("it was waited for"),
         }
     }
 
-    /// Whether the permission still holds at the moment of sending, and the host still wants it.
-    /// If not, that is recorded, and the answer for the host, if it waits for one, is given.
-    pub async fn check(&self, session: &Session, permit: Permit, is_open: bool) -> Checked {
+    /// Whether the permission still holds at the moment of sending, and the host still wants the
+    /// call. Waits for nothing: the way to the server is held meanwhile.
+    pub fn check(&self, session: &Session, permit: Permit, is_open: bool) -> Check {
         let grant = match permit {
-            Permit::No(answer) => {
-                session.calls.forget(&self.id);
-                return Checked::Answer(answer);
-            }
+            Permit::No(why) => return self.stay(session, None, "refused", Some(why)),
             Permit::Go(grant) => grant,
         };
         if grant.as_ref().is_some_and(|grant| !grant.may_send()) {
-            session.calls.forget(&self.id);
-            not_sent(grant, "lease_over").await;
-            return Checked::Answer(self.answer(&refusal::too_late()));
+            return self.stay(session, grant, "lease_over", Some(refusal::too_late()));
         }
-        if is_open && session.calls.send(&self.id) {
-            return Checked::Send(grant);
+        if !is_open {
+            return self.stay(session, grant, "not_sent", Some(refusal::closed()));
         }
+        if session.calls.send(&self.id) {
+            return Check::Send(grant);
+        }
+        self.stay(session, grant, "cancelled", None)
+    }
+
+    /// Nothing of the call was written within its time.
+    pub fn stuck(&self, session: &Session, grant: Option<Grant>) -> Stay {
+        match self.stay(session, grant, "not_sent", Some(refusal::too_late())) {
+            Check::Stay(stay) => stay,
+            Check::Send(_) => unreachable!("it stays"),
+        }
+    }
+
+    fn stay(
+        &self,
+        session: &Session,
+        grant: Option<Grant>,
+        error_class: &'static str,
+        why: Option<String>,
+    ) -> Check {
         session.calls.forget(&self.id);
-        not_sent(grant, "cancelled").await;
-        Checked::Nothing
+        Check::Stay(Stay { grant, error_class, why })
+    }
+
+    /// Sends the call, within the time of its permission, and gives its grant; else what is to
+    /// be recorded and answered.
+    pub async fn send(
+        &self,
+        session: &Session,
+        permit: Permit,
+        line: &[u8],
+    ) -> Result<(Option<Grant>, Written), Stay> {
+        let left = match &permit {
+            Permit::Go(Some(grant)) => grant.left(),
+            _ => Duration::MAX,
+        };
+        // Whoever writes may be held up by a server that does not read.
+        let Ok(mut guard) = timeout(left, session.to_server.guard()).await else {
+            let Permit::Go(grant) = permit else { unreachable!("only a grant has an end") };
+            return Err(self.stuck(session, grant));
+        };
+        let grant = match self.check(session, permit, guard.is_open()) {
+            Check::Send(grant) => grant,
+            Check::Stay(stay) => return Err(stay),
+        };
+        match write(&mut guard, line, grant.as_ref().map(Grant::left)).await {
+            Written::Nothing => Err(self.stuck(session, grant)),
+            written => Ok((grant, written)),
+        }
     }
 
     /// An answer of our own.
     pub fn answer(&self, why: &str) -> String {
         refusal::answer(&self.raw_id, why)
     }
-}
 
-/// What [`Request::check`] found.
-pub enum Checked {
-    /// Send it, and follow it.
-    Send(Option<Grant>),
-    /// Do not send it; this is the host's answer.
-    Answer(String),
-    /// Do not send it; nobody waits for an answer.
-    Nothing,
-}
-
-/// Nothing was sent, so there was no effect.
-async fn not_sent(grant: Option<Grant>, error_class: &str) {
-    let Some(grant) = grant else { return };
-    let outcome = Outcome::failed(OutcomeStatus::RetryableError, grant.since_asked(), error_class);
-    // If this fails, the end of the lease makes it `unknown`.
-    let _ = grant.finish(outcome).await;
-}
-
-/// Where the events of a new call go.
-pub fn events() -> (Events, UnboundedReceiver<Event>) {
-    unbounded_channel()
-}
-
-/// Follows a call that was sent, to its end.
-pub struct Follower {
-    session: Arc<Session>,
-    request: Request,
-    events: Events,
-    grant: Option<Grant>,
-    sent_at_ms: u64,
-    /// Whether the host has an answer from here.
-    is_answered: bool,
-    /// Whether something indefinite is recorded already.
-    is_noted: bool,
-}
-
-impl Follower {
-    /// Right before it is sent.
-    pub fn new(
-        session: Arc<Session>,
-        request: Request,
-        events: Events,
-        grant: Option<Grant>,
-    ) -> Self {
-        let sent_at_ms = now_ms();
-        Self { session, request, events, grant, sent_at_ms, is_answered: false, is_noted: false }
-    }
-
-    /// Follows it until it is answered or the server is gone.
-    pub async fn follow(mut self, mut heard: UnboundedReceiver<Event>) {
-        loop {
-            let event = tokio::select! {
-                event = heard.recv() => event,
-                () = self.timeout() => {
-                    self.time_out().await;
-                    continue;
-                }
-            };
-            match event.unwrap_or(Event::Gone) {
-                Event::Cancelled => self.note(OutcomeStatus::Unknown, "cancelled").await,
-                Event::Gone => {
-                    self.note(OutcomeStatus::Unknown, "server_gone").await;
-                    break;
-                }
-                Event::Answer(answer) => {
-                    let is_over = self.take(answer).await;
-                    if is_over {
-                        break;
-                    }
-                }
-            }
-        }
-        self.session.calls.end(&self.events);
-    }
-
-    /// Takes an answer; says whether the call is over.
-    async fn take(&mut self, answer: calls::Answer) -> bool {
-        let calls::Answer { text, at_ms, is_first, reply } = answer;
-        let as_it_came = if self.is_answered { Reply::Nothing } else { Reply::AsItCame };
-        let members = Members::of(&text);
-        let reading = members.map_or(Reading::Unreadable, |members| Reading::of(&text, &members));
-        let duration = Duration::from_millis(at_ms.saturating_sub(self.sent_at_ms));
-        // Dropping the reply lets the answer pass as it came.
-        match reading {
-            Reading::Task(task) => {
-                self.session.calls.park_task(task, self.events.clone());
-                let _ = reply.send(as_it_came);
-                false
-            }
-            Reading::InputRequired(state) => {
-                let input = self.request.input(state);
-                self.session.calls.park_input(input, self.events.clone());
-                let _ = reply.send(as_it_came);
-                false
-            }
-            Reading::RpcError(_) if !is_first => {
-                // It is about the later question, and says little of the call.
-                let (_, error_class) = reading.failure(recibo_adapter::Effect::Opaque);
-                self.note(OutcomeStatus::Unknown, &error_class).await;
-                let _ = reply.send(as_it_came);
-                false
-            }
-            Reading::Success(success) => {
-                let receipt_line = self.succeed(duration, &success).await;
-                let changed = receipt_line.and_then(|line| success.with_receipt(&text, &line));
-                let _ = reply.send(match (as_it_came, changed) {
-                    (Reply::AsItCame, Some(changed)) => Reply::Changed(changed),
-                    (as_it_came, _) => as_it_came,
-                });
-                true
-            }
-            reading => {
-                self.fail(duration, &reading).await;
-                let _ = reply.send(as_it_came);
-                true
-            }
-        }
-    }
-
-    async fn succeed(&mut self, duration: Duration, success: &Success) -> Option<String> {
-        let grant = self.grant.take()?;
-        let outcome = Outcome::ok(duration, Output::Text(success.output.clone()));
-        match grant.finish(outcome).await {
-            Ok(answer) => answer.receipt_line,
-            Err(error) => {
-                self.lost(&error);
-                None
-            }
-        }
-    }
-
-    async fn fail(&mut self, duration: Duration, reading: &Reading) {
-        let Some(grant) = self.grant.take() else { return };
-        let effect = match reading {
-            Reading::ToolError => self.session.desk.effect(&grant).await,
-            // The others mean the same for every effect.
-            _ => recibo_adapter::Effect::Opaque,
-        };
-        let (status, error_class) = reading.failure(effect);
-        if self.is_noted && status == OutcomeStatus::Unknown {
-            return;
-        }
-        if let Err(error) = grant.finish(Outcome::failed(status, duration, error_class)).await {
-            self.lost(&error);
-        }
-    }
-
-    /// Records that nobody knows; what is learned later is added.
-    async fn note(&mut self, status: OutcomeStatus, error_class: &str) {
-        if std::mem::replace(&mut self.is_noted, true) {
-            return;
-        }
-        let Some(grant) = &mut self.grant else { return };
-        let duration = Duration::from_millis(now_ms().saturating_sub(self.sent_at_ms));
-        let outcome = Outcome::failed(status, duration, error_class);
-        if let Err(error) = grant.report(outcome).await {
-            self.lost(&error);
-        }
-    }
-
-    async fn timeout(&self) {
-        match self.session.settings.timeout {
-            Some(timeout) if !self.is_answered => {
-                let gone = Duration::from_millis(now_ms().saturating_sub(self.sent_at_ms));
-                sleep(timeout.saturating_sub(gone)).await;
-            }
-            _ => std::future::pending().await,
-        }
-    }
-
-    async fn time_out(&mut self) {
-        self.is_answered = true;
-        let timeout = self.session.settings.timeout.unwrap_or_default();
-        let timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
-        let cancel = format!(
+    /// Tells the server that nobody waits for the answer any more.
+    pub fn cancellation(&self) -> String {
+        format!(
             "{}{}{}",
             r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"#,
-            self.request.raw_id,
+            self.raw_id,
             ",\"reason\":\"no answer in time\"}}\n"
-        );
-        self.session.to_server.write(cancel.as_bytes()).await;
-        self.note(OutcomeStatus::Timeout, "timeout").await;
-        let answer = self.request.answer(&refusal::timed_out(timeout_ms));
-        self.session.to_host.write(format!("{answer}\n").as_bytes()).await;
-    }
-
-    fn lost(&self, error: &recibo_adapter::LedgerError) {
-        tell(&format!(
-            "{}: the tool was called, but its outcome could not be recorded: {}",
-            self.request.spec.tool_call_id,
-            visible(&error.to_string())
-        ));
+        )
     }
 }
 
-fn quoted(text: &str) -> String {
-    let mut quoted = String::with_capacity(text.len() + 2);
-    write_string(&mut quoted, text);
-    quoted
+/// Writes what is permitted for so long; without a limit, for as long as it takes.
+pub async fn write(guard: &mut WriteGuard<'_>, line: &[u8], left: Option<Duration>) -> Written {
+    match left {
+        Some(left) => guard.write_within(line, left).await,
+        None => match guard.write(line).await {
+            true => Written::Whole,
+            false => Written::Nothing,
+        },
+    }
+}
+
+impl Stay {
+    /// Records that nothing was sent, so that there was no effect; gives the text for the model,
+    /// if it waits for one.
+    pub async fn settle(self) -> Option<String> {
+        if let Some(grant) = self.grant {
+            let (status, gone) = (OutcomeStatus::RetryableError, grant.since_asked());
+            // If this fails, the end of the lease makes it `unknown`.
+            let _ = grant.finish(Outcome::failed(status, gone, self.error_class)).await;
+        }
+        self.why
+    }
+}
+
+/// The answer to a request that is no call.
+pub fn taken_answer(raw_id: &str, taken: Taken) -> String {
+    Unfit::taken(raw_id, why_taken(taken)).answer()
+}
+
+fn why_taken(taken: Taken) -> &'static str {
+    match taken {
+        Taken::SameId => refusal::SAME_ID,
+        Taken::TooMany => refusal::TOO_MANY,
+    }
 }

@@ -1,33 +1,67 @@
-//! The calls under way, by the ids of the requests that concern them.
+//! What the host has asked and the server has not answered yet, by the ids of the requests. An
+//! answer must never be taken for the answer to another request: a receipt would prove what did
+//! not happen.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Mutex;
 
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
-use super::message::Id;
+use super::answer::Reading;
+use super::message::{Id, string};
+use super::reports::{Report, Reports};
+
+/// Ids that are remembered after their answer. An id takes about a hundred bytes.
+const KNOWN_MAX: usize = 1 << 16;
+/// Requests other than calls that may be without an answer.
+const OTHERS_MAX: usize = 1 << 14;
+/// Calls whose outcome is recorded as unknown and whose answer is still waited for.
+const GIVEN_UP_MAX: usize = 1 << 10;
 
 /// What happens to a call after it was sent.
 pub enum Event {
     /// The server has answered.
     Answer(Answer),
     /// The host does not want it any more.
-    Cancelled,
-    /// The server is gone; no answer will come.
-    Gone,
+    Cancelled(Report),
+    /// The host has brought what the server had asked for.
+    Continued,
+    /// No answer will come, for this reason.
+    Gone(&'static str),
+    /// Its outcome is recorded as unknown, and too many such calls are waited for.
+    Forgotten,
 }
 
 /// An answer of the server.
 pub struct Answer {
-    /// The message; empty if it is no text.
+    /// The message; empty if it cannot be read.
     pub text: String,
+    /// What it says.
+    pub reading: Reading,
     /// When it came.
     pub at_ms: u64,
-    /// Whether it answers the call itself, not a later question about it.
-    pub is_first: bool,
+    /// What it answers.
+    pub kind: Kind,
     /// What the host is to get.
     pub reply: oneshot::Sender<Reply>,
+    /// Dropped once it is recorded.
+    pub report: Report,
+}
+
+/// What an answer is an answer to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The call.
+    Call,
+    /// The call that was sent again with what the server had asked for.
+    Continuation,
+    /// `tasks/get`.
+    TaskGet,
+    /// `tasks/result`.
+    TaskResult,
+    /// Nothing: the server tells of the task by itself.
+    TaskNotice,
 }
 
 /// What the host is to get of an answer.
@@ -56,6 +90,47 @@ pub enum Cancel {
     Drop,
 }
 
+/// A request that is no call, as far as its answer concerns this proxy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Other {
+    /// `initialize`.
+    Initialize,
+    /// `tools/list`.
+    List,
+    /// Any other.
+    Any,
+}
+
+/// Why a request may not be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// Its id is another open request's.
+    SameId,
+    /// Too many are open.
+    TooMany,
+}
+
+/// Whose answer an answer is.
+pub enum Whose {
+    /// A call's.
+    Call(Events, Kind),
+    /// Another request's.
+    Other(Other),
+    /// An answer came before, or the request was never sent.
+    Nobody,
+    /// Of a request that is not known: not this proxy's business.
+    Stranger,
+}
+
+/// Names one use of an id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Use {
+    /// The numbering, from 1.
+    pub round: u32,
+    /// The use of the id within it, from 1.
+    pub number: u32,
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// The ledger was asked.
@@ -68,43 +143,102 @@ enum Phase {
 
 struct Open {
     phase: Phase,
-    is_first: bool,
+    kind: Kind,
     events: Events,
 }
 
-/// The calls under way.
 #[derive(Default)]
-pub struct Calls(Mutex<Inner>);
+struct Known {
+    uses: u32,
+    is_answered: bool,
+}
 
+/// The requests under way.
 #[derive(Default)]
+pub struct Calls {
+    inner: Mutex<Inner>,
+    /// What is being told to the ledger of them.
+    pub reports: Reports,
+}
+
 struct Inner {
     open: HashMap<Id, Open>,
+    others: HashMap<Id, Vec<Other>>,
     tasks: HashMap<String, Events>,
     inputs: HashMap<Input, Events>,
-    lists: HashSet<Id>,
+    given_up: VecDeque<Events>,
+    known: HashMap<Id, Known>,
+    round: u32,
+    is_initialized: bool,
+    is_host_gone: bool,
     is_server_gone: bool,
 }
 
-impl Calls {
-    /// A new call. `false` if its id is taken.
-    pub fn begin(&self, id: &Id, events: Events) -> bool {
-        let mut inner = self.lock();
-        if inner.open.contains_key(id) {
-            return false;
+impl Default for Inner {
+    fn default() -> Self {
+        Self {
+            open: HashMap::new(),
+            others: HashMap::new(),
+            tasks: HashMap::new(),
+            inputs: HashMap::new(),
+            given_up: VecDeque::new(),
+            known: HashMap::new(),
+            round: 1,
+            is_initialized: false,
+            is_host_gone: false,
+            is_server_gone: false,
         }
-        let open = Open { phase: Phase::Claiming, is_first: true, events };
+    }
+}
+
+impl Calls {
+    /// A new call.
+    pub fn begin(&self, id: &Id, events: Events) -> Result<Use, Taken> {
+        let mut inner = self.lock();
+        inner.check(id)?;
+        let open = Open { phase: Phase::Claiming, kind: Kind::Call, events };
         inner.open.insert(id.clone(), open);
-        true
+        let round = inner.round;
+        let known = inner.know(id);
+        known.uses = known.uses.saturating_add(1);
+        let number = known.uses;
+        Ok(Use { round, number })
     }
 
     /// Another request about a call, which needs no permission.
-    pub fn continue_with(&self, id: &Id, events: Events) {
+    pub fn continue_with(&self, id: &Id, events: Events, kind: Kind) -> Result<(), Taken> {
         let mut inner = self.lock();
+        inner.check(id)?;
         if inner.is_server_gone {
-            let _ = events.send(Event::Gone);
-            return;
+            let _ = events.send(Event::Gone(inner.gone_class()));
+            return Ok(());
         }
-        inner.open.insert(id.clone(), Open { phase: Phase::Sent, is_first: false, events });
+        inner.know(id);
+        if kind == Kind::Continuation {
+            let _ = events.send(Event::Continued);
+        }
+        inner.open.insert(id.clone(), Open { phase: Phase::Sent, kind, events });
+        Ok(())
+    }
+
+    /// A request that is no call.
+    pub fn request(&self, id: &Id, other: Other) -> Result<(), Taken> {
+        let mut inner = self.lock();
+        if inner.open.contains_key(id) {
+            return Err(Taken::SameId);
+        }
+        if inner.others.len() >= OTHERS_MAX {
+            return Err(Taken::TooMany);
+        }
+        if other == Other::Initialize && std::mem::replace(&mut inner.is_initialized, true) {
+            // Another client: its ids have nothing to do with those before.
+            inner.next_round();
+        }
+        if let Some(known) = inner.known.get_mut(id) {
+            known.is_answered = false;
+        }
+        inner.others.entry(id.clone()).or_default().push(other);
+        Ok(())
     }
 
     /// The call is about to be sent. `false` if it was cancelled, or nobody is there to take it.
@@ -130,7 +264,7 @@ impl Calls {
         match self.lock().open.get_mut(id) {
             Some(open) if open.phase == Phase::Sent => {
                 // Who listens no more has its answer.
-                let _ = open.events.send(Event::Cancelled);
+                let _ = open.events.send(Event::Cancelled(self.reports.begin()));
                 Cancel::Send
             }
             Some(open) => {
@@ -141,20 +275,25 @@ impl Calls {
         }
     }
 
-    /// The request with this id is answered: who is to hear of it, and whether it was the call's
-    /// first request.
-    pub fn answered(&self, id: &Id) -> Option<(Events, bool)> {
+    /// An answer with this id has come: whose is it?
+    pub fn answered(&self, id: &Id) -> Whose {
         let mut inner = self.lock();
-        // The server cannot answer what it did not get.
-        inner.open.get(id).filter(|open| open.phase == Phase::Sent)?;
-        inner.open.remove(id).map(|open| (open.events, open.is_first))
+        if let Some(whose) = inner.take(id) {
+            return whose;
+        }
+        if inner.known.get(id).is_some_and(|known| known.is_answered) {
+            return Whose::Nobody;
+        }
+        // Some servers answer 1 with "1", or the reverse.
+        let twin = other_type(id);
+        twin.and_then(|twin| inner.take(&twin)).unwrap_or(Whose::Stranger)
     }
 
     /// The call goes on as a task.
     pub fn park_task(&self, task: String, events: Events) {
         let mut inner = self.lock();
         if inner.is_server_gone {
-            let _ = events.send(Event::Gone);
+            let _ = events.send(Event::Gone(inner.gone_class()));
             return;
         }
         inner.tasks.insert(task, events);
@@ -164,7 +303,7 @@ impl Calls {
     pub fn park_input(&self, input: Input, events: Events) {
         let mut inner = self.lock();
         if inner.is_server_gone {
-            let _ = events.send(Event::Gone);
+            let _ = events.send(Event::Gone(inner.gone_class()));
             return;
         }
         inner.inputs.insert(input, events);
@@ -180,58 +319,159 @@ impl Calls {
         self.lock().inputs.remove(input)
     }
 
+    /// The outcome of a call is recorded as unknown; its answer may still come. Of too many such
+    /// calls the oldest is forgotten.
+    pub fn give_up(&self, events: &Events) {
+        let mut inner = self.lock();
+        inner.given_up.push_back(events.clone());
+        if inner.given_up.len() > GIVEN_UP_MAX
+            && let Some(oldest) = inner.given_up.pop_front()
+        {
+            let _ = oldest.send(Event::Forgotten);
+        }
+    }
+
     /// A call is over: nothing leads to it any more.
     pub fn end(&self, events: &Events) {
         let mut inner = self.lock();
         inner.tasks.retain(|_, other| !other.same_channel(events));
         inner.inputs.retain(|_, other| !other.same_channel(events));
+        inner.given_up.retain(|other| !other.same_channel(events));
         inner.open.retain(|_, open| !open.events.same_channel(events));
     }
 
-    /// Whether none is under way.
+    /// Nobody follows the call any more, but its request is without an answer: the id stays taken,
+    /// so that a late answer is never taken for the answer to another call.
+    pub fn abandon(&self, events: &Events) {
+        let mut inner = self.lock();
+        inner.tasks.retain(|_, other| !other.same_channel(events));
+        inner.inputs.retain(|_, other| !other.same_channel(events));
+    }
+
+    /// Whether no call is under way.
     pub fn is_empty(&self) -> bool {
         let inner = self.lock();
         inner.open.is_empty() && inner.tasks.is_empty() && inner.inputs.is_empty()
     }
 
-    /// The host lists the tools.
-    pub fn list(&self, id: &Id) {
-        self.lock().lists.insert(id.clone());
-    }
-
-    /// Whether this answers such a request.
-    pub fn is_list(&self, id: &Id) -> bool {
-        self.lock().lists.remove(id)
+    /// The host has ended its side, or wants the session to end.
+    pub fn host_gone(&self) {
+        self.lock().is_host_gone = true;
     }
 
     /// The server is gone.
     pub fn server_gone(&self) {
-        let gone = Inner { is_server_gone: true, ..Inner::default() };
-        let inner = std::mem::replace(&mut *self.lock(), gone);
-        let open = inner.open.into_values().map(|open| open.events);
-        for events in open.chain(inner.tasks.into_values()).chain(inner.inputs.into_values()) {
-            let _ = events.send(Event::Gone);
+        let mut inner = self.lock();
+        inner.is_server_gone = true;
+        let class = inner.gone_class();
+        let open = std::mem::take(&mut inner.open).into_values().map(|open| open.events);
+        let tasks = std::mem::take(&mut inner.tasks).into_values();
+        let inputs = std::mem::take(&mut inner.inputs).into_values();
+        // Of these some wait for nothing that has a name here.
+        let given_up = std::mem::take(&mut inner.given_up);
+        for events in open.chain(tasks).chain(inputs).chain(given_up) {
+            let _ = events.send(Event::Gone(class));
         }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
-        self.0.lock().expect("no holder panics")
+        self.inner.lock().expect("no holder panics")
+    }
+}
+
+impl Inner {
+    /// Whether a call, or a request about one, may have this id.
+    fn check(&self, id: &Id) -> Result<(), Taken> {
+        let is_open = self.open.contains_key(id) || self.others.contains_key(id);
+        if is_open { Err(Taken::SameId) } else { Ok(()) }
+    }
+
+    /// Takes note of an id that is used again.
+    fn know(&mut self, id: &Id) -> &mut Known {
+        if self.known.len() >= KNOWN_MAX && !self.known.contains_key(id) {
+            // What was forgotten must not be numbered as if it came for the first time.
+            self.next_round();
+        }
+        let known = self.known.entry(id.clone()).or_default();
+        known.is_answered = false;
+        known
+    }
+
+    fn next_round(&mut self) {
+        self.known.clear();
+        self.round = self.round.saturating_add(1);
+    }
+
+    fn take(&mut self, id: &Id) -> Option<Whose> {
+        if let Some(open) = self.open.get(id) {
+            // The server cannot answer what it did not get.
+            if open.phase != Phase::Sent {
+                return Some(Whose::Nobody);
+            }
+            let open = self.open.remove(id)?;
+            if let Some(known) = self.known.get_mut(id) {
+                known.is_answered = true;
+            }
+            return Some(Whose::Call(open.events, open.kind));
+        }
+        let others = self.others.get_mut(id)?;
+        let other = others.remove(0);
+        if others.is_empty() {
+            self.others.remove(id);
+        }
+        Some(Whose::Other(other))
+    }
+
+    fn gone_class(&self) -> &'static str {
+        if self.is_host_gone { "host_gone" } else { "server_gone" }
+    }
+}
+
+/// `1` for `"1"`, and the reverse.
+fn other_type(id: &Id) -> Option<Id> {
+    match string(id.as_str()) {
+        Some(text) => {
+            let number = text.parse::<f64>().is_ok().then(|| Id::read(&text));
+            number.filter(|id| id.as_str() == text)
+        }
+        None => Some(Id::read(&format!("\"{}\"", id.as_str()))),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use tokio::sync::mpsc::unbounded_channel;
+    use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
     use super::*;
 
+    fn begun(calls: &Calls, id: &str) -> (Id, UnboundedReceiver<Event>) {
+        let (events, heard) = unbounded_channel();
+        let id = Id::read(id);
+        assert!(calls.begin(&id, events).is_ok());
+        (id, heard)
+    }
+
+    fn sent(calls: &Calls, id: &str) -> (Id, UnboundedReceiver<Event>) {
+        let (id, heard) = begun(calls, id);
+        assert!(calls.send(&id));
+        (id, heard)
+    }
+
+    fn whose(calls: &Calls, id: &str) -> &'static str {
+        match calls.answered(&Id::read(id)) {
+            Whose::Call(..) => "call",
+            Whose::Other(_) => "other",
+            Whose::Nobody => "nobody",
+            Whose::Stranger => "stranger",
+        }
+    }
+
     #[test]
     fn a_cancel_before_the_call_is_sent_stops_both() {
-        let (calls, id) = (Calls::default(), Id::read("1"));
-        let (events, mut heard) = unbounded_channel();
-        assert!(calls.begin(&id, events.clone()));
-        assert!(!calls.begin(&id, events));
-        assert!(calls.answered(&id).is_none());
+        let calls = Calls::default();
+        let (id, mut heard) = begun(&calls, "1");
+        assert_eq!(calls.begin(&id, unbounded_channel().0), Err(Taken::SameId));
+        assert_eq!(whose(&calls, "1"), "nobody");
         assert_eq!(calls.cancel(&id), Cancel::Drop);
         assert!(!calls.send(&id));
         assert!(heard.try_recv().is_err());
@@ -239,13 +479,106 @@ mod tests {
 
     #[test]
     fn a_cancel_of_a_sent_call_is_heard_and_its_answer_still_finds_it() {
-        let (calls, id) = (Calls::default(), Id::read("1"));
-        let (events, mut heard) = unbounded_channel();
-        assert!(calls.begin(&id, events) && calls.send(&id));
+        let calls = Calls::default();
+        let (id, mut heard) = sent(&calls, "1");
         assert_eq!(calls.cancel(&id), Cancel::Send);
-        assert!(matches!(heard.try_recv(), Ok(Event::Cancelled)));
-        assert!(matches!(calls.answered(&id), Some((_, true))));
-        assert!(calls.answered(&id).is_none());
+        assert!(matches!(heard.try_recv(), Ok(Event::Cancelled(_))));
+        assert_eq!(whose(&calls, "1"), "call");
+        assert_eq!(whose(&calls, "1"), "nobody");
         assert_eq!(calls.cancel(&Id::read("2")), Cancel::Send);
+    }
+
+    #[test]
+    fn m03_an_id_that_was_answered_names_a_new_call() {
+        let calls = Calls::default();
+        for number in 1..=3 {
+            let (events, _heard) = unbounded_channel();
+            let id = Id::read("1");
+            assert_eq!(calls.begin(&id, events.clone()), Ok(Use { round: 1, number }));
+            assert_eq!(calls.begin(&id, events), Err(Taken::SameId));
+            assert!(calls.send(&id));
+            assert_eq!(whose(&calls, "1"), "call");
+        }
+        for _ in 0..2 {
+            assert!(calls.request(&Id::read("0"), Other::Initialize).is_ok());
+            assert_eq!(whose(&calls, "0"), "other");
+        }
+        let (events, _heard) = unbounded_channel();
+        assert_eq!(calls.begin(&Id::read("1"), events), Ok(Use { round: 2, number: 1 }));
+    }
+
+    #[test]
+    fn an_answer_to_another_request_is_never_taken_for_a_calls() {
+        let calls = Calls::default();
+        let ping = Id::read("1");
+        assert!(calls.request(&ping, Other::Any).is_ok());
+        assert!(calls.request(&ping, Other::Any).is_ok());
+        assert_eq!(calls.begin(&ping, unbounded_channel().0), Err(Taken::SameId));
+        assert_eq!(whose(&calls, "1"), "other");
+        assert_eq!(calls.begin(&ping, unbounded_channel().0), Err(Taken::SameId));
+        assert_eq!(whose(&calls, "1"), "other");
+        let (id, _heard) = sent(&calls, "1");
+        assert_eq!(calls.request(&id, Other::Any), Err(Taken::SameId));
+        assert_eq!(whose(&calls, "1"), "call");
+        assert_eq!(whose(&calls, "99"), "stranger");
+    }
+
+    #[test]
+    fn an_answer_of_the_other_type_ends_the_call_if_it_is_the_only_one() {
+        for (open, answer, expected) in [
+            (&["1"][..], "\"1\"", "call"),
+            (&["\"1\""], "1", "call"),
+            (&["\"1.0\""], "1", "stranger"),
+            (&["\"a\""], "1", "stranger"),
+            (&["\"nan\""], "1", "stranger"),
+        ] {
+            let calls = Calls::default();
+            let _heard: Vec<_> = open.iter().map(|id| sent(&calls, id)).collect();
+            assert_eq!(whose(&calls, answer), expected, "{open:?} {answer}");
+        }
+        let calls = Calls::default();
+        let _both = (sent(&calls, "1"), sent(&calls, "\"1\""));
+        assert_eq!(whose(&calls, "\"1\""), "call");
+        assert_eq!(whose(&calls, "\"1\""), "nobody");
+        assert_eq!(whose(&calls, "1"), "call");
+    }
+
+    #[test]
+    fn calls_that_were_given_up_are_bounded() {
+        let calls = Calls::default();
+        let (_, mut first) = sent(&calls, "0");
+        let of = |id: &str| calls.lock().open[&Id::read(id)].events.clone();
+        calls.give_up(&of("0"));
+        let mut kept = Vec::new();
+        for number in 1..=GIVEN_UP_MAX {
+            let id = number.to_string();
+            kept.push(sent(&calls, &id));
+            calls.give_up(&of(&id));
+        }
+        assert!(matches!(first.try_recv(), Ok(Event::Forgotten)));
+        assert_eq!(calls.lock().given_up.len(), GIVEN_UP_MAX);
+    }
+
+    #[test]
+    fn a_call_that_no_id_leads_to_ends_with_the_server() {
+        let calls = Calls::default();
+        let (id, mut heard) = sent(&calls, "1");
+        let Whose::Call(events, _) = calls.answered(&id) else { panic!("it is a call's") };
+        calls.give_up(&events);
+        calls.server_gone();
+        assert!(matches!(heard.try_recv(), Ok(Event::Gone("server_gone"))));
+    }
+
+    #[test]
+    fn who_has_gone_first_is_told() {
+        for (is_host_first, class) in [(true, "host_gone"), (false, "server_gone")] {
+            let calls = Calls::default();
+            let (_, mut heard) = sent(&calls, "1");
+            if is_host_first {
+                calls.host_gone();
+            }
+            calls.server_gone();
+            assert!(matches!(heard.try_recv(), Ok(Event::Gone(told)) if told == class));
+        }
     }
 }

@@ -5,11 +5,13 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream as StdUnixStream;
+use std::time::Duration;
 
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 use tokio::sync::{Mutex, MutexGuard};
+use tokio::time::timeout;
 
 /// Something to read lines from.
 pub type Input = BufReader<Box<dyn AsyncRead + Send + Unpin>>;
@@ -79,7 +81,18 @@ pub async fn next_line(input: &mut (impl AsyncBufRead + Unpin)) -> Option<Vec<u8
 pub struct Output(Mutex<Option<Sink>>);
 
 /// The right to write next.
-pub struct Pen<'a>(MutexGuard<'a, Option<Sink>>);
+pub struct WriteGuard<'a>(MutexGuard<'a, Option<Sink>>);
+
+/// How much of a line was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// All of it.
+    Whole,
+    /// Nothing: the other side may never know that there was one.
+    Nothing,
+    /// A part of it. The output was closed, so that the rest never follows.
+    Part,
+}
 
 impl Output {
     /// Writes into anything.
@@ -88,13 +101,13 @@ impl Output {
     }
 
     /// Waits until nobody writes.
-    pub async fn pen(&self) -> Pen<'_> {
-        Pen(self.0.lock().await)
+    pub async fn guard(&self) -> WriteGuard<'_> {
+        WriteGuard(self.0.lock().await)
     }
 
     /// Writes bytes as they are; says whether the other side still takes them.
     pub async fn write(&self, bytes: &[u8]) -> bool {
-        self.pen().await.write(bytes).await
+        self.guard().await.write(bytes).await
     }
 
     /// Ends it: the other side reads the end.
@@ -105,7 +118,7 @@ impl Output {
     }
 }
 
-impl Pen<'_> {
+impl WriteGuard<'_> {
     /// Whether the other side may still read.
     pub fn is_open(&self) -> bool {
         self.0.is_some()
@@ -115,5 +128,54 @@ impl Pen<'_> {
     pub async fn write(&mut self, bytes: &[u8]) -> bool {
         let Some(sink) = self.0.as_mut() else { return false };
         sink.write_all(bytes).await.is_ok() && sink.flush().await.is_ok()
+    }
+
+    /// Writes bytes as they are, but not after `left`: what is sent later than its permission
+    /// allows must not be sent at all.
+    pub async fn write_within(&mut self, bytes: &[u8], left: Duration) -> Written {
+        let Some(sink) = self.0.as_mut() else { return Written::Nothing };
+        let mut written = 0;
+        let whole = timeout(left, async {
+            while written < bytes.len() {
+                match sink.write(&bytes[written..]).await {
+                    Ok(n) if n > 0 => written += n,
+                    _ => return false,
+                }
+            }
+            // The bytes are out; whoever can read them still does.
+            let _ = sink.flush().await;
+            true
+        });
+        match whole.await {
+            Ok(true) => Written::Whole,
+            _ if written == 0 => Written::Nothing,
+            _ => {
+                *self.0 = None;
+                Written::Part
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_line_that_does_not_get_through_in_time_is_never_completed() {
+        let (near, mut far) = tokio::io::duplex(8);
+        let output = Output::new(Box::new(near));
+        let soon = Duration::from_millis(20);
+        let mut guard = output.guard().await;
+        assert_eq!(guard.write_within(b"12345678", soon).await, Written::Whole);
+        assert_eq!(guard.write_within(b"nothing", soon).await, Written::Nothing);
+        assert!(guard.is_open());
+        let mut bytes = [0; 4];
+        tokio::io::AsyncReadExt::read_exact(&mut far, &mut bytes).await.unwrap();
+        assert_eq!(guard.write_within(b"a part", soon).await, Written::Part);
+        assert!(!guard.is_open());
+        let mut rest = Vec::new();
+        tokio::io::AsyncReadExt::read_to_end(&mut far, &mut rest).await.unwrap();
+        assert_eq!(rest, b"5678a pa");
     }
 }

@@ -50,6 +50,39 @@ impl<'a> Members<'a> {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+
+    /// Names and values, in the order in which they came.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &'a str)> {
+        self.0.iter().map(|(name, value)| (&**name, value.get()))
+    }
+
+    /// The first of these names that occurs twice, or in another spelling that some reader takes
+    /// for it. Readers that take members in any case exist, and of two members with one name
+    /// some take the first: what such an object says depends on who reads it.
+    pub fn ambiguous(&self, names: &[&'static str]) -> Option<&'static str> {
+        names.iter().copied().find(|name| {
+            let mut spellings = self.0.iter().filter(|(key, _)| is_spelling_of(key, name));
+            match (spellings.next(), spellings.next()) {
+                (Some((key, _)), None) => key != name,
+                (None, _) => false,
+                (Some(_), Some(_)) => true,
+            }
+        })
+    }
+}
+
+/// Whether a lenient reader may take a text for this lower-case or mixed-case ASCII name: case does
+/// not count, a reader in C stops at NUL, Go folds the long s and the Kelvin sign, Java the dotted
+/// and the dotless i.
+pub fn is_spelling_of(text: &str, name: &str) -> bool {
+    let text = text.split('\0').next().unwrap_or_default();
+    let folded = text.chars().map(|c| match c {
+        '\u{17f}' => 's',
+        '\u{212a}' => 'k',
+        '\u{131}' | '\u{130}' => 'i',
+        c => c.to_ascii_lowercase(),
+    });
+    folded.eq(name.chars().map(|c| c.to_ascii_lowercase()))
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
@@ -113,35 +146,32 @@ impl Id {
     }
 }
 
-/// A message of either side, as far as it concerns this proxy.
+/// A message of the server, as far as it concerns this proxy.
 pub enum Message<'a> {
     /// Something with a method and an id.
-    Request(Id, Cow<'a, str>, Members<'a>),
+    Request,
     /// Something with a method and no id.
     Notification(Cow<'a, str>, Members<'a>),
-    /// The answer to a request of the other side.
+    /// The answer to a request of the other side: something with an id and a result or an error.
     Response(Id, Members<'a>),
-    /// Several at once; the protocol had this until 2025-06-18.
-    Batch(Vec<&'a str>),
-    /// None of these. The other side will say so.
+    /// None of these, or one that two readers may read as two things.
     Other,
 }
 
 impl<'a> Message<'a> {
-    /// Reads a line.
+    /// Reads a message.
     pub fn read(text: &'a str) -> Self {
-        let Some(members) = Members::of(text) else {
-            return match elements(text) {
-                Some(elements) => Self::Batch(elements),
-                None => Self::Other,
-            };
-        };
+        let Some(members) = Members::of(text) else { return Self::Other };
+        if members.ambiguous(&["id", "method", "result", "error"]).is_some() {
+            return Self::Other;
+        }
         let id = members.get("id").map(Id::read);
+        let is_answer = members.get("result").or(members.get("error")).is_some();
         match (id, members.text("method")) {
-            (Some(id), Some(method)) => Self::Request(id, method, members),
+            (Some(_), Some(_)) => Self::Request,
             (None, Some(method)) => Self::Notification(method, members),
-            (Some(id), None) => Self::Response(id, members),
-            (None, None) => Self::Other,
+            (Some(id), None) if is_answer => Self::Response(id, members),
+            _ => Self::Other,
         }
     }
 }
@@ -152,10 +182,9 @@ mod tests {
 
     fn kind(text: &str) -> String {
         match Message::read(text) {
-            Message::Request(id, method, _) => format!("request {} {method}", id.as_str()),
+            Message::Request => "request".into(),
             Message::Notification(method, _) => format!("notification {method}"),
             Message::Response(id, _) => format!("response {}", id.as_str()),
-            Message::Batch(elements) => format!("batch of {}", elements.len()),
             Message::Other => "other".into(),
         }
     }
@@ -163,22 +192,41 @@ mod tests {
     #[test]
     fn messages_are_told_apart_by_id_and_method() {
         for (text, expected) in [
-            (r#"{"jsonrpc":"2.0","id":1,"method":"a"}"#, "request 1 a"),
-            (r#" { "method" : "tools\/call" , "id" : 1.0 } "#, "request 1 tools/call"),
-            (r#"{"id":"1","method":"a"}"#, r#"request "1" a"#),
-            (r#"{"id":"\u0031","method":"a"}"#, r#"request "1" a"#),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"a"}"#, "request"),
+            (r#" { "method" : "tools\/call" , "id" : 1.0 } "#, "request"),
+            (r#"{"id":"1","method":"a"}"#, "request"),
+            (r#"{"id":"\u0031","method":"a"}"#, "request"),
             (r#"{"id":12345678901234567890123,"result":{}}"#, "response 12345678901234567890123"),
             (r#"{"id":null,"error":{}}"#, "response null"),
             (r#"{"method":"a"}"#, "notification a"),
             (r#"{"method":1}"#, "other"),
-            (r#"{"id":1,"method":"x","id":2,"method":"y"}"#, "request 2 y"),
-            (r#"[{"id":1},2]"#, "batch of 2"),
-            ("[]", "batch of 0"),
+            (r#"{"id":1,"method":"x","id":2,"method":"y"}"#, "other"),
+            (r#"{"id":1,"result":{},"Result":{}}"#, "other"),
+            (r#"{"id":1,"level":"info"}"#, "other"),
+            (r#"[{"id":1},2]"#, "other"),
+            ("[]", "other"),
             ("", "other"),
             ("{", "other"),
             ("17", "other"),
         ] {
             assert_eq!(kind(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_name_in_another_spelling_is_told() {
+        for (text, expected) in [
+            (r#"{"id":1,"method":"m","params":{}}"#, None),
+            (r#"{"id":1,"ids":2,"meth":"m"}"#, None),
+            (r#"{"ID":1}"#, Some("id")),
+            (r#"{"id":1,"id":1}"#, Some("id")),
+            (r#"{"\u0069d":1,"id":1}"#, Some("id")),
+            (r#"{"param\u017f":1}"#, Some("params")),
+            (r#"{"\u0130D":1}"#, Some("id")),
+            (r#"{"method\u0000x":1}"#, Some("method")),
+        ] {
+            let members = Members::of(text).unwrap();
+            assert_eq!(members.ambiguous(&["id", "method", "params"]), expected, "{text}");
         }
     }
 

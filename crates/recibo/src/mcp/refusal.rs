@@ -2,7 +2,7 @@
 //! known, and what it must not assume.
 
 use recibo_adapter::{DecisionAnswer, DecisionKind, LedgerError, Reason};
-use recibo_core::json::write_string;
+use recibo_core::json::{Fault, write_string};
 
 use crate::timeline::in_words;
 
@@ -61,11 +61,16 @@ pub fn of_decision(decision: &DecisionAnswer) -> String {
     )
 }
 
+/// For a call that another one holds back.
+pub fn of_twin(text: &str) -> String {
+    format!("recibo: {text}")
+}
+
 /// For a ledger that refuses the request itself.
 pub fn of_error(error: &LedgerError) -> String {
     let why = match error.code() {
-        Some(code) if !error.is_passing() => {
-            format!("the receipt ledger does not take this call ({code})")
+        Some(_) if !error.is_passing() => {
+            format!("the receipt ledger does not take this call: {error}")
         }
         _ => return unreachable(),
     };
@@ -90,6 +95,13 @@ pub fn too_late() -> String {
         .into()
 }
 
+/// For a call to a server whose input has ended.
+pub fn closed() -> String {
+    "recibo: the tool was not run: its server takes no more calls. Nothing was sent to it, so this \
+     call had no effect."
+        .into()
+}
+
 /// For a call whose answer did not come in time.
 pub fn timed_out(timeout_ms: u64) -> String {
     format!(
@@ -100,9 +112,23 @@ pub fn timed_out(timeout_ms: u64) -> String {
     )
 }
 
+/// For arguments that have no canonical form.
+pub fn of_arguments(fault: &Fault) -> String {
+    let cause = fault.cause.unwrap_or("no readable JSON");
+    let place = fault.pointer.as_deref().unwrap_or("a place that is too long to name");
+    format!(
+        "recibo: the tool was not run: its arguments hold {cause}, at {place}. Nothing was sent to \
+         it, so this call had no effect. Mend the arguments and call again."
+    )
+}
+
 /// For a second request with the id of one that is under way.
-pub const SAME_ID: &str = "recibo: the tool was not run: a request with this id is under way. \
-     Nothing was sent to the tool.";
+pub const SAME_ID: &str = "recibo: not sent: a request with this id is under way. Nothing was \
+     sent for this one.";
+
+/// For a request while too many have no answer.
+pub const TOO_MANY: &str = "recibo: not sent: too many requests are without an answer. Nothing \
+     was sent for this one.";
 
 #[cfg(test)]
 mod tests {

@@ -1,36 +1,49 @@
-//! What passes between a host and a server. Everything does, as it came and in its order, but for
-//! tool calls: those wait for the ledger, each by itself.
+//! A session between a host and a server, and what the host says in it. Everything that was read
+//! passes as it came and in its order, but for tool calls: those wait for the ledger, each by
+//! itself.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use recibo_adapter::now_ms;
-use tokio::sync::{mpsc, oneshot};
+use recibo_adapter::{OnTwin, now_ms};
+use tokio::sync::mpsc::{self, UnboundedReceiver, unbounded_channel};
 
+use super::admission::Admission;
 use super::batch;
-use super::call::{self, Checked, Follower, Request};
-use super::calls::{Answer, Calls, Cancel, Event, Events, Reply};
-use super::desk::Desk;
+use super::call::{Begun, Request, taken_answer};
+use super::call_id;
+use super::calls::{Calls, Cancel, Event, Events, Kind, Other, Taken};
+use super::delivery::Delivery;
+use super::follow::Follower;
 use super::hints::Hints;
 use super::io::{Input, Output, next_line};
-use super::message::{Id, Members, Message};
-use super::turn::{Line, Turn};
-use super::{refusal, tell};
+use super::message::{Id, Members};
+use super::names::Names;
+use super::placement::Placement;
+use super::queue::{SendQueue, Ticket};
+use super::strict::{self, Framing, HostLine, HostMessage, Unfit};
+use super::tell;
 
 /// What the user has chosen.
 pub struct Settings {
     /// The run.
     pub run: String,
     /// What call ids begin with.
-    pub session: String,
+    pub session: call_id::Session,
     /// What tool names begin with.
     pub tool_prefix: String,
     /// How long an attempt may stay open.
     pub lease: Duration,
+    /// How long its lease is renewed at most.
+    pub renew_for: Duration,
     /// How long another attempt is waited for.
     pub wait: Duration,
+    /// What becomes of a call while another one that does the same may have taken effect.
+    pub on_twin: OnTwin,
     /// How long an answer is waited for; without one, as long as the host does.
     pub timeout: Option<Duration>,
+    /// Where receipts go.
+    pub receipt: Placement,
 }
 
 /// A session between a host and a server.
@@ -38,137 +51,236 @@ pub struct Session {
     /// What the user has chosen.
     pub settings: Settings,
     /// The way to the ledger.
-    pub desk: Arc<Desk>,
+    pub admission: Arc<Admission>,
     /// What the server says of its tools, if it is believed.
     pub hints: Option<Hints>,
-    /// The calls under way.
+    /// Who speaks to whom.
+    pub names: Names,
+    /// The requests under way.
     pub calls: Calls,
     /// To the server.
     pub to_server: Output,
-    /// To the host.
-    pub to_host: Output,
-    line: Line,
+    /// To the host, for answers of this proxy.
+    to_host: Arc<Output>,
+    /// To the host, for what the server says.
+    pub delivery: Delivery,
+    queue: SendQueue,
     /// Whoever holds one of these is at work.
     busy: mpsc::Sender<()>,
+}
+
+/// How the host has ended its side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostEnd {
+    /// It says no more.
+    Closed,
+    /// It does not write one message a line.
+    Misframed,
+}
+
+/// What becomes of a message of the host.
+pub enum Step {
+    /// It goes to the server as it came.
+    Pass,
+    /// It goes nowhere.
+    Drop,
+    /// It goes nowhere; this is the answer.
+    Answer(String),
+    /// The ledger is asked.
+    Call(Box<Pending>),
+    /// Several at once.
+    Batch(batch::Plan),
+}
+
+/// A call that stands before the ledger.
+pub struct Pending {
+    /// The request.
+    pub request: Request,
+    /// Where its events go.
+    pub events: Events,
+    /// Where they come from.
+    pub heard: UnboundedReceiver<Event>,
 }
 
 impl Session {
     /// A session, and what ends once nobody is at work any more and the session is dropped.
     pub fn new(
         settings: Settings,
-        desk: Arc<Desk>,
+        admission: Arc<Admission>,
         hints: Option<Hints>,
+        names: Names,
         to_server: Output,
         to_host: Output,
     ) -> (Arc<Self>, mpsc::Receiver<()>) {
         let (busy, idle) = mpsc::channel(1);
-        let (calls, line) = Default::default();
-        let session = Self { settings, desk, hints, calls, to_server, to_host, line, busy };
+        let to_host = Arc::new(to_host);
+        let session = Self {
+            settings,
+            admission,
+            hints,
+            names,
+            calls: Calls::default(),
+            to_server,
+            delivery: Delivery::start(to_host.clone()),
+            to_host,
+            queue: SendQueue::default(),
+            busy,
+        };
         (Arc::new(session), idle)
     }
 
     /// Takes what the host says, to its end; then the server reads the end too, once the calls
     /// before it are with it.
-    pub async fn hear_host(self: Arc<Self>, mut host: Input) {
+    pub async fn hear_host(self: Arc<Self>, mut host: Input) -> HostEnd {
+        let mut end = HostEnd::Closed;
+        let mut is_open = false;
         while let Some(line) = next_line(&mut host).await {
-            let text = String::from_utf8_lossy(&line);
-            match Message::read(&text) {
-                Message::Request(id, method, members) if method == "tools/call" => {
-                    match Request::read(&self, id, &members) {
-                        Some(request) => self.clone().call(request, line).await,
-                        None => _ = self.to_server.write(&line).await,
+            match self.judge(&line) {
+                Ok(step) => {
+                    is_open = false;
+                    self.clone().carry_out(step, line).await;
+                }
+                Err(unfit) => {
+                    tell(&format!("a line was not passed on: {}", unfit.reason));
+                    self.answer(&unfit.answer()).await;
+                    if is_open || unfit.framing == Framing::Headers {
+                        tell("the host does not write one message a line; the session ends");
+                        end = HostEnd::Misframed;
+                        break;
                     }
-                }
-                Message::Notification(method, _) if method == "tools/call" => {
-                    tell("a tools/call without an id could not be recorded and was not passed on");
-                }
-                Message::Batch(elements) if batch::has_call(&elements) => {
-                    batch::from_host(&self, &text, &elements).await;
-                }
-                message => {
-                    if self.notice(&message) {
-                        self.to_server.write(&line).await;
-                    }
+                    is_open = unfit.framing == Framing::Open;
                 }
             }
         }
-        self.line.queue().come().await;
+        self.calls.host_gone();
+        self.queue.join().wait().await;
         self.to_server.close().await;
+        end
     }
 
-    /// Takes note of what concerns calls; says whether the message is to be passed on.
-    pub fn notice(&self, message: &Message<'_>) -> bool {
+    fn judge(&self, line: &[u8]) -> Result<Step, Unfit> {
+        Ok(match strict::read(line)? {
+            HostLine::Blank => Step::Pass,
+            HostLine::One(message) => self.step(&message),
+            HostLine::Batch(elements) => Step::Batch(batch::Plan::read(self, line, elements)),
+        })
+    }
+
+    async fn carry_out(self: Arc<Self>, step: Step, line: Vec<u8>) {
+        match step {
+            Step::Pass => _ = self.to_server.write(&line).await,
+            Step::Drop => {}
+            Step::Answer(answer) => self.answer(&answer).await,
+            Step::Call(pending) => self.call(*pending, line),
+            Step::Batch(plan) => plan.carry_out(self, line).await,
+        }
+    }
+
+    /// Takes note of a message of the host, and says what becomes of it.
+    pub fn step(&self, message: &HostMessage<'_>) -> Step {
         match message {
-            Message::Notification(method, members) if method == "notifications/cancelled" => {
-                let request = members.object("params").and_then(|params| params.get("requestId"));
-                request.is_none_or(|id| self.calls.cancel(&Id::read(id)) == Cancel::Send)
-            }
-            Message::Request(id, method, _) if method == "tools/list" => {
-                if self.hints.is_some() {
-                    self.calls.list(id);
+            HostMessage::Call(call) => {
+                let (events, heard) = unbounded_channel();
+                match Request::begin(self, call, events.clone()) {
+                    Begun::Call(request) => {
+                        Step::Call(Box::new(Pending { request: *request, events, heard }))
+                    }
+                    Begun::Continues => Step::Pass,
+                    Begun::Refused(answer) => Step::Answer(answer),
                 }
-                true
             }
-            Message::Request(id, method, members) if method == "tasks/result" => {
-                if let Some(events) = self.events_of_task(members) {
-                    self.calls.continue_with(id, events);
+            HostMessage::CallWithoutId => {
+                tell("a tools/call without an id could not be recorded and was not passed on");
+                Step::Drop
+            }
+            HostMessage::Notification(method, members)
+                if method == "notifications/cancelled" && self.is_cancelled_unsent(members) =>
+            {
+                Step::Drop
+            }
+            HostMessage::Request(id, method, members) => match self.request(id, method, members) {
+                Ok(()) => Step::Pass,
+                Err(taken) => {
+                    tell("a request with the id of another one was not passed on");
+                    let raw_id = members.get("id").unwrap_or("null");
+                    Step::Answer(taken_answer(raw_id, taken))
                 }
-                true
-            }
-            Message::Request(_, method, members) if method == "tasks/cancel" => {
-                if let Some(events) = self.events_of_task(members) {
-                    let _ = events.send(Event::Cancelled);
-                }
-                true
-            }
-            _ => true,
+            },
+            HostMessage::Notification(..) | HostMessage::Response => Step::Pass,
         }
     }
 
-    fn events_of_task(&self, members: &Members<'_>) -> Option<Events> {
-        self.calls.task(&members.object("params")?.text("taskId")?)
+    fn is_cancelled_unsent(&self, members: &Members<'_>) -> bool {
+        let request = members.object("params").and_then(|params| params.get("requestId"));
+        request.is_some_and(|id| self.calls.cancel(&Id::read(id)) == Cancel::Drop)
     }
 
-    /// A tool call. Returns as soon as it stands in line.
-    async fn call(self: Arc<Self>, request: Request, line: Vec<u8>) {
-        if let Some(events) = request.continued(&self) {
-            self.calls.continue_with(&request.id, events);
-            self.to_server.write(&line).await;
-            return;
+    /// Takes note of a request that is no call.
+    fn request(&self, id: &Id, method: &str, members: &Members<'_>) -> Result<(), Taken> {
+        let kind = match method {
+            "tasks/get" => Some(Kind::TaskGet),
+            "tasks/result" => Some(Kind::TaskResult),
+            _ => None,
+        };
+        let events = || self.events_of_task(&members.object("params")?);
+        if let Some(kind) = kind
+            && let Some(events) = events()
+        {
+            return self.calls.continue_with(id, events, kind);
         }
-        let (events, heard) = call::events();
-        if !self.calls.begin(&request.id, events.clone()) {
-            self.answer(&request.answer(refusal::SAME_ID)).await;
-            return;
+        let other = match method {
+            "initialize" => Other::Initialize,
+            "tools/list" => Other::List,
+            _ => Other::Any,
+        };
+        self.calls.request(id, other)?;
+        if method == "tasks/cancel"
+            && let Some(events) = events()
+        {
+            let _ = events.send(Event::Cancelled(self.calls.reports.begin()));
         }
-        let turn = self.line.queue();
-        let busy = self.busy.clone();
+        if other == Other::Initialize {
+            self.names.learn_client(members);
+        }
+        Ok(())
+    }
+
+    /// Who is to hear of the task that these parameters name.
+    pub fn events_of_task(&self, params: &Members<'_>) -> Option<Events> {
+        let nested = || params.object("task")?.text("taskId");
+        self.calls.task(&params.text("taskId").or_else(nested)?)
+    }
+
+    /// Sends a tool call once it is permitted. Returns as soon as it stands in the queue.
+    fn call(self: Arc<Self>, pending: Pending, line: Vec<u8>) {
+        let Pending { request, events, heard } = pending;
+        let (ticket, busy) = (self.join_queue(), self.busy());
         tokio::spawn(async move {
-            let mut turn = Some(turn);
-            let permit = request.permit(&self, &mut turn).await;
-            come(&mut turn).await;
-            let mut pen = self.to_server.pen().await;
-            let checked = request.check(&self, permit, pen.is_open()).await;
-            if let Checked::Send(grant) = checked {
-                let follower = Follower::new(self.clone(), request, events, grant);
-                pen.write(&line).await;
-                drop(pen);
-                leave(turn);
-                follower.follow(heard).await;
-            } else {
-                drop(pen);
-                leave(turn);
-                if let Checked::Answer(answer) = checked {
-                    self.answer(&answer).await;
+            let mut ticket = Some(ticket);
+            let permit = request.permit(&self, &mut ticket).await;
+            wait(&mut ticket).await;
+            let sent_at_ms = now_ms();
+            let sent = request.send(&self, permit, &line).await;
+            release(ticket);
+            drop(line);
+            match sent {
+                Ok((grant, written)) => {
+                    let follower = Follower::new(self, request, events, grant, sent_at_ms);
+                    follower.follow(written, heard).await;
+                }
+                Err(stay) => {
+                    if let Some(why) = stay.settle().await {
+                        self.answer(&request.answer(&why)).await;
+                    }
                 }
             }
             drop(busy);
         });
     }
 
-    /// A place in the line of calls.
-    pub fn queue(&self) -> Turn {
-        self.line.queue()
+    /// A place in the queue of calls.
+    pub fn join_queue(&self) -> Ticket {
+        self.queue.join()
     }
 
     /// Proof of being at work.
@@ -180,78 +292,18 @@ impl Session {
     pub async fn answer(&self, answer: &str) {
         self.to_host.write(format!("{answer}\n").as_bytes()).await;
     }
+}
 
-    /// Takes what the server says, to its end.
-    pub async fn hear_server(self: Arc<Self>, mut server: Input) {
-        while let Some(line) = next_line(&mut server).await {
-            let at_ms = now_ms();
-            let text = std::str::from_utf8(&line);
-            let lossy = String::from_utf8_lossy(&line);
-            let goes_on = match Message::read(&lossy) {
-                Message::Response(id, members) => {
-                    if self.calls.is_list(&id)
-                        && let Some(hints) = &self.hints
-                    {
-                        hints.learn(&members);
-                    }
-                    if let Some((events, is_first)) = self.calls.answered(&id) {
-                        // What is no text cannot be hashed as one.
-                        let text = text.map(str::to_owned).unwrap_or_default();
-                        let reply = ask(&events, text, at_ms, is_first);
-                        let session = self.clone();
-                        tokio::spawn(async move { session.pass_answer(line, reply).await });
-                        true
-                    } else {
-                        self.pass(&line).await
-                    }
-                }
-                Message::Batch(elements) if text.is_ok() => {
-                    batch::from_server(&self, &lossy, &elements, at_ms).await;
-                    true
-                }
-                _ => self.pass(&line).await,
-            };
-            if !goes_on {
-                break;
-            }
-        }
-    }
-
-    /// Passes a line on to the host; says whether to go on. Once the host reads no more and no
-    /// call is under way, nobody reads the server, and it will notice as it would by itself.
-    async fn pass(&self, line: &[u8]) -> bool {
-        self.to_host.write(line).await || !self.calls.is_empty()
-    }
-
-    async fn pass_answer(&self, line: Vec<u8>, reply: oneshot::Receiver<Reply>) {
-        let _busy = self.busy.clone();
-        match reply.await {
-            // A host that reads no more needs no answer; what is recorded is recorded.
-            Ok(Reply::Changed(changed)) => _ = self.to_host.write(changed.as_bytes()).await,
-            Ok(Reply::Nothing) => {}
-            Ok(Reply::AsItCame) | Err(_) => _ = self.to_host.write(&line).await,
-        }
+/// Waits for a ticket that was not released.
+pub async fn wait(ticket: &mut Option<Ticket>) {
+    if let Some(ticket) = ticket {
+        ticket.wait().await;
     }
 }
 
-/// Hands an answer to whoever follows the call.
-pub fn ask(events: &Events, text: String, at_ms: u64, is_first: bool) -> oneshot::Receiver<Reply> {
-    let (reply, replied) = oneshot::channel();
-    // Who listens no more lets it pass as it came: the reply is dropped.
-    let _ = events.send(Event::Answer(Answer { text, at_ms, is_first, reply }));
-    replied
-}
-
-/// Waits for a turn that was not left.
-pub async fn come(turn: &mut Option<Turn>) {
-    if let Some(turn) = turn {
-        turn.come().await;
-    }
-}
-
-/// Leaves a turn that was not left.
-pub fn leave(turn: Option<Turn>) {
-    if let Some(turn) = turn {
-        turn.leave();
+/// Releases a ticket that was not released.
+pub fn release(ticket: Option<Ticket>) {
+    if let Some(ticket) = ticket {
+        ticket.release();
     }
 }

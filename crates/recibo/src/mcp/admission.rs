@@ -1,30 +1,35 @@
-//! Where a session asks its ledger. A session goes on without one: tools can be listed while
-//! calls are refused, and a ledger that comes back is found again.
+//! Whether a call may run: what the ledger says, and what happens without a ledger. A session goes
+//! on without one: tools can be listed while calls are refused, and a ledger that comes back is
+//! found again.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use recibo_adapter::{
-    CallSpec, DecisionKind, Effect, Grant, LedgerError, Permission, Scope, ScopeSpec,
+    CallSpec, DecisionAnswer, DecisionKind, Grant, LedgerError, Permission, Record, Scope,
+    ScopeSpec, words_on_twin,
 };
 use recibo_api::Code;
 use recibo_core::visible::visible;
 use tokio::sync::Mutex;
 
-use super::{refusal, tell};
+use super::memory::Memory;
+use super::{names, refusal, tell};
 use crate::failure::Failure;
 use crate::ledger::{Purpose, find_for_adapter};
 use crate::target::Target;
 
 /// The way to the ledger.
-pub struct Desk {
+pub struct Admission {
     target: Target,
     fail_open: bool,
     scope: Mutex<Option<Scope>>,
+    /// What is remembered for the model.
+    pub memory: Memory,
     unrecorded: AtomicU64,
 }
 
 /// What the ledger says of a call.
-pub enum Answer {
+pub enum Verdict {
     /// Run it.
     Run(Grant),
     /// Run it without a record: the ledger is down, and the user wants it so.
@@ -35,10 +40,16 @@ pub enum Answer {
     Refuse(String),
 }
 
-impl Desk {
-    /// A desk; the ledger is looked for with [`Desk::open`] or by the first call.
-    pub fn new(target: Target, fail_open: bool) -> Self {
-        Self { target, fail_open, scope: Mutex::default(), unrecorded: AtomicU64::new(0) }
+impl Admission {
+    /// The ledger is looked for with [`Admission::open`] or by the first call.
+    pub fn new(target: Target, fail_open: bool, run: &str) -> Self {
+        Self {
+            target,
+            fail_open,
+            scope: Mutex::default(),
+            memory: Memory::new(run),
+            unrecorded: AtomicU64::new(0),
+        }
     }
 
     /// Looks for the ledger. One that is only out of reach is looked for again by each call.
@@ -61,9 +72,9 @@ impl Desk {
         }
     }
 
-    /// Asks; with `may_wait` the answer is never [`Answer::Wait`], but may take as long as the
+    /// Asks; with `may_wait` the answer is never [`Verdict::Wait`], but may take as long as the
     /// spec says.
-    pub async fn ask(&self, spec: &CallSpec, may_wait: bool) -> Answer {
+    pub async fn ask(&self, spec: &CallSpec, may_wait: bool) -> Verdict {
         let result = match self.claim(spec, may_wait).await {
             // What the server says of its tool is weaker than the policy, or than what the first
             // attempt froze: then that holds.
@@ -74,17 +85,27 @@ impl Desk {
             }
             result => result,
         };
+        let result = match result {
+            // A client or a server that is named like a credential must not fail its calls.
+            Ok(Err(error)) if error.code() == Some(Code::SecretDetected) => {
+                match names::without(spec) {
+                    Some(spec) => self.claim(&spec, may_wait).await,
+                    None => Ok(Err(error)),
+                }
+            }
+            result => result,
+        };
         match result {
-            Ok(Ok(Permission::Granted(grant))) => Answer::Run(grant),
+            Ok(Ok(Permission::Granted(grant))) => Verdict::Run(grant),
             Ok(Ok(Permission::Refused(decision))) => match decision.decision.0 {
-                DecisionKind::Wait if !may_wait => Answer::Wait,
-                _ => Answer::Refuse(refusal::of_decision(&decision)),
+                DecisionKind::Wait if !may_wait => Verdict::Wait,
+                _ => Verdict::Refuse(self.words(&decision).await),
             },
             Ok(Err(error)) if error.is_passing() => {
                 tell(&format!("{}: {}", spec.tool_call_id, visible(&error.to_string())));
                 self.without_ledger()
             }
-            Ok(Err(error)) => Answer::Refuse(refusal::of_error(&error)),
+            Ok(Err(error)) => Verdict::Refuse(refusal::of_error(&error)),
             Err(failure) => {
                 tell_failure(&failure);
                 self.without_ledger()
@@ -92,15 +113,29 @@ impl Desk {
         }
     }
 
-    fn without_ledger(&self) -> Answer {
+    /// What the model is told of a decision that is no permission.
+    async fn words(&self, decision: &DecisionAnswer) -> String {
+        let Memory { told, .. } = &self.memory;
+        let result_of = |record: &Record| self.memory.result(record);
+        let of_twin = match self.scope().await {
+            Ok(scope) => words_on_twin(scope.ledger(), told, decision, result_of).await,
+            Err(_) => None,
+        };
+        match of_twin {
+            Some(text) => refusal::of_twin(&text),
+            None => refusal::of_decision(decision),
+        }
+    }
+
+    fn without_ledger(&self) -> Verdict {
         if !self.fail_open {
-            return Answer::Refuse(refusal::unreachable());
+            return Verdict::Refuse(refusal::unreachable());
         }
         let count = self.unrecorded.fetch_add(1, Ordering::Relaxed) + 1;
         tell(&format!(
             "the ledger is down: a tool call passes unrecorded (--fail-open), {count} so far"
         ));
-        Answer::RunUnrecorded
+        Verdict::RunUnrecorded
     }
 
     async fn claim(
@@ -109,27 +144,12 @@ impl Desk {
         may_wait: bool,
     ) -> Result<Result<Permission, LedgerError>, Failure> {
         let scope = self.scope().await?;
-        let claim = async || match may_wait {
-            true => scope.claim(spec).await,
-            false => scope.claim_now(spec).await,
-        };
-        let result = claim().await;
-        if !result.as_ref().is_err_and(LedgerError::is_passing) {
-            return Ok(result);
-        }
-        // A service may have come back elsewhere, or left its folder to us.
-        scope.ledger().find_again().await;
-        Ok(claim().await)
-    }
-
-    /// The effect that the ledger holds for a call under way; the strictest where it does not
-    /// say.
-    pub async fn effect(&self, grant: &Grant) -> Effect {
-        let Ok(scope) = self.scope().await else { return Effect::Opaque };
-        let wait = std::time::Duration::ZERO;
-        let look = scope.ledger().decision(grant.run_id(), grant.tool_call_id(), wait).await;
-        let record = look.ok().and_then(|decision| decision.record);
-        record.map_or(Effect::Opaque, |record| record.effect.0)
+        let mut spec = spec.clone();
+        spec.knows = self.memory.told.entries();
+        Ok(match may_wait {
+            true => scope.claim(&spec).await,
+            false => scope.claim_now(&spec).await,
+        })
     }
 
     async fn scope(&self) -> Result<Scope, Failure> {

@@ -7,37 +7,36 @@ use tokio::sync::oneshot;
 
 /// Where calls line up.
 #[derive(Default)]
-pub struct Line(Mutex<Option<oneshot::Receiver<()>>>);
+pub struct SendQueue(Mutex<Option<oneshot::Receiver<()>>>);
 
-/// A place in the line.
-pub struct Turn {
+/// A place in the queue.
+pub struct Ticket {
     before: Option<oneshot::Receiver<()>>,
     done: oneshot::Sender<()>,
 }
 
-impl Line {
+impl SendQueue {
     /// Takes the next place.
-    pub fn queue(&self) -> Turn {
+    pub fn join(&self) -> Ticket {
         let (done, next) = oneshot::channel();
         let before = self.0.lock().expect("no holder panics").replace(next);
-        Turn { before, done }
+        Ticket { before, done }
     }
 }
 
-impl Turn {
-    /// Returns once all before are gone.
-    pub async fn come(&mut self) {
+impl Ticket {
+    /// Returns once all before have released their tickets.
+    pub async fn wait(&mut self) {
         if let Some(before) = self.before.take() {
-            // An error means that whoever was there has left without a word.
+            // An error means that the ticket before was dropped.
             let _ = before.await;
         }
     }
 
-    /// Leaves the line, now or before it is one's turn. Who comes after still waits for those
-    /// before.
-    pub fn leave(mut self) {
+    /// Gives the place up, now or before its turn. Who comes after still waits for those before.
+    pub fn release(mut self) {
         tokio::spawn(async move {
-            self.come().await;
+            self.wait().await;
             let _ = self.done.send(());
         });
     }
@@ -48,20 +47,20 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn who_leaves_early_lets_nobody_pass_those_before() {
-        let line = Line::default();
-        let (mut first, second, mut third) = (line.queue(), line.queue(), line.queue());
-        first.come().await;
-        second.leave();
+    async fn who_releases_early_lets_nobody_pass_those_before() {
+        let queue = SendQueue::default();
+        let (mut first, second, mut third) = (queue.join(), queue.join(), queue.join());
+        first.wait().await;
+        second.release();
         let (said, mut heard) = oneshot::channel();
         let waits = tokio::spawn(async move {
-            third.come().await;
+            third.wait().await;
             let _ = said.send(());
         });
         tokio::task::yield_now().await;
         tokio::task::yield_now().await;
         assert!(heard.try_recv().is_err());
-        first.leave();
+        first.release();
         waits.await.unwrap();
         assert!(heard.try_recv().is_ok());
     }

@@ -1,0 +1,237 @@
+//! How sessions and calls end, over the real binary: batches, a ledger that is down, time limits,
+//! refusals, signals, hosts and servers that go.
+
+use std::process::Command;
+
+use recibo_tests::binary::Server;
+use serde_json::{Value, json};
+
+use super::proxy::{Stage, call, calls, outcome, receipt, request, result};
+
+fn sorted(server: &Server) -> Vec<String> {
+    let mut outcomes: Vec<String> = calls(server).iter().map(outcome).collect();
+    outcomes.sort();
+    outcomes
+}
+
+#[test]
+fn a_batch_gets_its_receipts_and_its_refusals() {
+    let stage = Stage::new();
+    let mut proxy = stage.start(&[]);
+    let line = format!(
+        "[{},{},{},{}]",
+        call(1, "echo", json!({"a": 1})),
+        call(1, "echo", json!({"a": 2})),
+        request(2, "ping", json!({})),
+        call("x", "echo", json!({"how": "error"})),
+    );
+    proxy.say(&line);
+    let mut heard: Vec<Value> = (0..4).map(|_| proxy.hear_json()).collect();
+    heard.sort_by_key(|answer| answer.to_string());
+    let refusal = heard.iter().find(|answer| answer.is_array()).expect("one refusal");
+    assert_eq!(refusal[0]["id"], 1);
+    assert_eq!(heard.iter().filter(|answer| receipt(answer).is_some()).count(), 1);
+    proxy.end();
+    assert_eq!(stage.effects().len(), 2);
+    let mut outcomes = stage.outcomes();
+    outcomes.sort();
+    assert_eq!(outcomes, ["1 ok -", "s:x unknown tool_error"]);
+}
+
+#[test]
+fn without_a_ledger_calls_are_refused_or_pass_as_the_user_wants() {
+    let stage = Stage::new();
+    let key = stage.path("key");
+    std::fs::write(&key, "rk_none").expect("a file");
+    for fail_open in [false, true] {
+        // Nobody listens there.
+        let mut words = vec!["--url", "http://127.0.0.1:9", "--api-key-file"];
+        words.push(key.to_str().expect("a path of text"));
+        words.extend(fail_open.then_some("--fail-open"));
+        let mut proxy = stage.start_bare(&words, "last");
+        let tools = proxy.ask(&request(1, "tools/list", json!({})));
+        assert!(tools["result"]["tools"].is_array(), "{tools}");
+        let answer = proxy.ask(&call(2, "pay", json!({})));
+        assert_eq!(answer["result"]["isError"] == true, !fail_open, "{answer}");
+        assert_eq!(receipt(&answer), None);
+        let ended = proxy.end();
+        let word = if fail_open { "1 tool calls passed unrecorded" } else { "" };
+        assert!(ended.stderr.contains(word), "{}", ended.stderr);
+        assert_eq!(stage.effects().len(), usize::from(fail_open));
+    }
+}
+
+#[test]
+fn a_late_answer_is_recorded_and_only_repeatable_tools_are_told_to_stop() {
+    let stage = Stage::new();
+    let server = Server::start(&stage.data());
+    server.api.policy(json!([{"match": "read", "effect": "read_only"}]));
+    let mut proxy = stage.start(&["--timeout", "1s"]);
+    let gate = stage.path("gate");
+    for (id, tool) in [(1, "pay"), (2, "read")] {
+        proxy.say(&call(id, tool, json!({ "wait": gate })));
+    }
+    for _ in 0..2 {
+        let answer = proxy.hear_json();
+        assert_eq!(answer["result"]["isError"], true, "{answer}");
+    }
+    assert_eq!(sorted(&server), ["1 timeout timeout", "2 timeout timeout"]);
+    std::fs::write(gate, "").expect("a file");
+    while sorted(&server) != ["1 ok -", "2 ok -"] {
+        proxy.ask(&request(3, "ping", json!({})));
+    }
+    let ended = proxy.end();
+    assert_eq!(ended.rest, Vec::<String>::new(), "the host has its answers");
+    for call in calls(&server) {
+        let record = &call["attempts"][0];
+        assert_eq!(record["status"], "ok", "{record}");
+        assert_eq!(record["late"], true);
+    }
+    // The lenient server writes down what it is told to cancel.
+    let cancelled = std::fs::read_to_string(stage.path("effects.cancelled")).unwrap_or_default();
+    assert_eq!(cancelled, "2\n");
+}
+
+#[test]
+fn a_cancelled_call_is_recorded_at_once() {
+    let stage = Stage::new();
+    let server = Server::start(&stage.data());
+    let mut proxy = stage.start(&[]);
+    let gate = stage.path("gate");
+    proxy.say(&call(1, "pay", json!({ "wait": gate })));
+    stage.wait_for_effects(1);
+    let cancel =
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
+    proxy.say(&cancel.to_string());
+    let all = calls(&server);
+    let id = all[0]["tool_call_id"].as_str().expect("an id");
+    let path = format!("{}/decision?wait_ms=20000", recibo_tests::api::call_path("r", id));
+    assert_eq!(server.api.get(&path).str("state"), "unknown");
+    assert_eq!(outcome(&calls(&server)[0]), "1 unknown cancelled");
+    std::fs::write(gate, "").expect("a file");
+    assert!(receipt(&proxy.hear_json()).is_some());
+    proxy.end();
+    assert_eq!(outcome(&calls(&server)[0]), "1 ok -");
+}
+
+#[test]
+fn a_host_that_goes_and_a_server_that_goes_are_told_apart() {
+    let stage = Stage::new();
+    let mut proxy = stage.start(&[]);
+    proxy.say(&call(1, "pay", json!({"how": "die"})));
+    let ended = proxy.end();
+    assert_eq!(ended.code, Some(7));
+    // The host may have closed its side before the server went.
+    let outcomes = stage.outcomes();
+    assert!(["1 unknown server_gone", "1 unknown host_gone"].contains(&&*outcomes[0]));
+
+    let stage = Stage::new();
+    let mut proxy = stage.start(&[]);
+    proxy.say(&call(1, "pay", json!({"how": "die"})));
+    // Nothing comes any more; the host has not closed its side.
+    assert!(proxy.ends_silently());
+    assert_eq!(stage.outcomes(), ["1 unknown server_gone"]);
+
+    let stage = Stage::new();
+    let mut proxy = stage.start(&[]);
+    proxy.say(&call(1, "pay", json!({"wait": stage.path("never")})));
+    stage.wait_for_effects(1);
+    assert_eq!(proxy.end().code, Some(0));
+    assert_eq!(stage.outcomes(), ["1 unknown host_gone"]);
+}
+
+#[test]
+fn a_signal_ends_the_server_and_leaves_a_record() {
+    for signal in ["-TERM", "-INT"] {
+        let stage = Stage::new();
+        let mut proxy = stage.start(&[]);
+        proxy.say(&call(1, "pay", json!({"wait": stage.path("never")})));
+        stage.wait_for_effects(1);
+        let pid = proxy.pid().to_string();
+        assert!(Command::new("kill").args([signal, &pid]).status().expect("kill runs").success());
+        assert!(proxy.ends_silently());
+        assert_eq!(stage.outcomes(), ["1 unknown host_gone"], "{signal}");
+    }
+}
+
+#[test]
+fn a_service_elsewhere_is_named_by_its_url() {
+    let stage = Stage::new();
+    let server = Server::start(&stage.data());
+    let key = stage.path("key");
+    std::fs::write(&key, &server.api.key).expect("a file");
+    let words = ["--url", &server.api.url, "--api-key-file", key.to_str().expect("text")];
+    let mut proxy = stage.start_bare(&words, "last");
+    let answer = proxy.ask(&call(1, "pay", json!({})));
+    let token = receipt(&answer).expect("a receipt");
+    let verdict = server.api.post("/v1/receipts:verify", &json!({ "token": token })).expect(200);
+    assert_eq!(verdict.str("verdict"), "valid");
+    proxy.end();
+}
+
+#[test]
+fn what_a_server_says_of_its_tools_counts_only_if_it_is_believed() {
+    for (words, effect) in [(&[][..], "opaque"), (&["--trust-annotations"], "read_only")] {
+        let stage = Stage::new();
+        let mut proxy = stage.start(words);
+        proxy.ask(&request(1, "tools/list", json!({})));
+        proxy.ask(&call(2, "read", json!({"how": "error"})));
+        proxy.end();
+        let record = stage.calls()[0]["attempts"][0].clone();
+        assert_eq!(record["effect"], effect);
+        let status = if effect == "opaque" { "unknown" } else { "retryable_error" };
+        assert_eq!(record["status"], status);
+    }
+}
+
+#[test]
+fn a_refusal_says_what_is_known() {
+    let stage = Stage::new();
+    let first = |words: &[&str], how: &str| {
+        let mut proxy = stage.start(words);
+        let answer = proxy.ask(&call(1, "pay", json!({ "how": how })));
+        proxy.end();
+        answer.to_string()
+    };
+    let words = ["--session", "s"];
+    assert!(!first(&words, "error").contains("not run"));
+    let stopped = first(&words, "error");
+    assert!(stopped.contains("not run now") && stopped.contains("may or may not"), "{stopped}");
+    let other = first(&words, "refuse");
+    assert!(other.contains("not run") && other.contains("input_mismatch"), "{other}");
+    assert_eq!(stage.effects().len(), 1);
+}
+
+#[test]
+fn a_server_that_reads_nothing_gets_no_call_after_its_lease() {
+    let stage = Stage::new();
+    let server = Server::start(&stage.data());
+    let mut proxy = stage.start(&["--lease", "1s"]);
+    // The server does not read while it says something that nobody hears.
+    let gate = stage.path("gate");
+    proxy.say(&call(1, "pay", json!({"block": gate})));
+    stage.wait_for_effects(1);
+    let big = "x".repeat(300_000);
+    proxy.say(&call(2, "pay", json!({ "text": big })));
+    proxy.say(&call(3, "pay", json!({})));
+    let answer = proxy.hear_json();
+    assert_eq!((&answer["id"], &answer["result"]["isError"]), (&json!(3), &json!(true)));
+    std::fs::write(gate, "").expect("a file");
+    proxy.end();
+    let outcomes = sorted(&server);
+    assert_eq!(outcomes[0], "1 ok -");
+    assert_eq!(outcomes[1], "2 unknown sent_in_part");
+    assert!(outcomes[2].starts_with("3 retryable_error "), "{outcomes:?}");
+    assert_eq!(stage.effects().len(), 1);
+}
+
+#[test]
+fn a_structured_result_is_hashed_whole() {
+    let stage = Stage::new();
+    let mut proxy = stage.start(&[]);
+    let whole = r#"{"content":[{"text":"a","type":"text"}],"structuredContent":{"x":1}}"#;
+    proxy.ask(&call(1, "work", json!({"say": [result(whole)]})));
+    proxy.end();
+    let hash = recibo_core::hash::OutputHash::of_text(whole).to_string();
+    assert_eq!(stage.calls()[0]["attempts"][0]["output_hash"], hash);
+}
