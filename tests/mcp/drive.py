@@ -67,6 +67,39 @@ async def memory(session):
     await call(session, "read_graph")
 
 
+async def thinking(session):
+    thought = {"thought": "first", "thoughtNumber": 1, "totalThoughts": 2}
+    await call(session, "sequentialthinking", {**thought, "nextThoughtNeeded": True})
+    thought = {"thought": "other", "thoughtNumber": 2, "totalThoughts": 2, "isRevision": True}
+    await call(session, "sequentialthinking", {**thought, "nextThoughtNeeded": False})
+    await call(session, "sequentialthinking", {"thought": 1})
+
+
+async def git(session):
+    repository = {"repo_path": os.environ["TEST_FOLDER"]}
+    await call(session, "git_status", repository)
+    await call(session, "git_add", {**repository, "files": ["a.txt"]})
+    await call(session, "git_commit", {**repository, "message": "one"})
+    await call(session, "git_log", {**repository, "max_count": 1})
+    await call(session, "git_create_branch", {**repository, "branch_name": "two"})
+    await call(session, "git_checkout", {**repository, "branch_name": "two"})
+    await call(session, "git_show", {**repository, "revision": "no-such-revision"})
+
+
+async def time(session):
+    zones = {"source_timezone": "Europe/Oslo", "target_timezone": "Asia/Tokyo"}
+    await call(session, "convert_time", {**zones, "time": "12:30"})
+    await call(session, "convert_time", {**zones, "time": "late"})
+    await call(session, "get_current_time", {"timezone": "Nowhere/None"})
+
+
+async def fetch(session):
+    page = os.environ["TEST_PAGE"]
+    await call(session, "fetch", {"url": page})
+    await call(session, "fetch", {"url": page, "raw": True, "max_length": 20})
+    await call(session, "fetch", {"url": f"{page}/missing"})
+
+
 async def examples(session):
     await call(session, "add", {"a": 1, "b": 2})
     await call(session, "weather", {"city": "Oslo"})
@@ -95,7 +128,9 @@ async def elicit(context, params):
 
 
 async def main():
-    session_of = {f.__name__: f for f in (everything, filesystem, memory, examples)}[sys.argv[1]]
+    sessions = (everything, filesystem, memory, git, time, fetch, examples)
+    session_of = {f.__name__: f for f in sessions}
+    session_of["sequential-thinking"] = thinking
     server = StdioServerParameters(
         command=sys.argv[2], args=sys.argv[3:], env=dict(os.environ)
     )
@@ -105,7 +140,7 @@ async def main():
         ) as session:
             await session.initialize()
             await session.list_tools()
-            await session_of(session)
+            await session_of[sys.argv[1]](session)
             await session.send_ping()
 
 

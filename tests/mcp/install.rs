@@ -20,9 +20,14 @@ pub fn folder() -> &'static Path {
     })
 }
 
-/// The Python that has the official library.
+/// The Python that has the newest official library and the servers from PyPI.
 pub fn python() -> PathBuf {
     folder().join("venv/bin/python")
+}
+
+/// The Python that has the official library of the time of MCP 2025-06-18.
+pub fn python_2025() -> PathBuf {
+    folder().join("venv-2025-06-18/bin/python")
 }
 
 /// A server from npm, by the end of its name.

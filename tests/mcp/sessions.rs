@@ -1,6 +1,8 @@
 //! The same session with and without the proxy: equal, byte for byte, but for the receipts; and
 //! every call has its record.
 
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -10,20 +12,58 @@ use serde_json::{Value, json};
 use super::install;
 use super::log::Log;
 
+/// An official client: the newest one, or the one of the time of MCP 2025-06-18.
 #[derive(Clone, Copy)]
 enum Client {
     Python,
+    Python2025,
     TypeScript,
+    TypeScript2025,
+}
+
+const PAGE: &str = "<html><body><article><h1>Hallo</h1><p>A page.</p></article></body></html>";
+
+/// A site with one page, as long as the test process lives; gives the page's address.
+fn site() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { continue };
+            let mut line = String::new();
+            let mut reader = BufReader::new(&stream);
+            let is_read = reader.read_line(&mut line).is_ok();
+            // A client that is answered before its whole head is read may lose the answer.
+            let mut header = String::new();
+            while is_read && reader.read_line(&mut header).is_ok_and(|_| header.len() > 2) {
+                header.clear();
+            }
+            let (status, body) = match line.split(' ').nth(1) {
+                Some("/page") => ("200 OK", PAGE),
+                _ => ("404 Not Found", ""),
+            };
+            let head = format!("HTTP/1.1 {status}\r\ncontent-type: text/html\r\n");
+            let length = format!("content-length: {}\r\nconnection: close\r\n\r\n", body.len());
+            let _ = stream.write_all([&head, &length, body].concat().as_bytes());
+        }
+    });
+    format!("http://{address}/page")
+}
+
+fn git(folder: &Path, arguments: &[&str]) {
+    let status = Command::new("git").current_dir(folder).args(arguments).status();
+    assert!(status.expect("git runs").success());
 }
 
 /// A folder for one session and its repetition: whatever a server says of its files is the same.
 struct Stage {
     folder: tempfile::TempDir,
+    page: String,
 }
 
 impl Stage {
     fn new() -> Self {
-        Self { folder: tempfile::tempdir().expect("a folder") }
+        Self { folder: tempfile::tempdir().expect("a folder"), page: site() }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -32,7 +72,10 @@ impl Stage {
 
     /// The command line of a server.
     fn server(&self, name: &str) -> Vec<PathBuf> {
+        let module = |name: &str| vec![install::python(), "-m".into(), name.into()];
         match name {
+            "git" | "time" => module(&format!("mcp_server_{name}")),
+            "fetch" => [module("mcp_server_fetch"), vec!["--allow-private-ips".into()]].concat(),
             "examples" => {
                 let server = install::sources().join("server.py");
                 vec![install::python(), server, self.path("effects")]
@@ -51,26 +94,39 @@ impl Stage {
             }
         }
         std::fs::create_dir(self.path("files")).expect("a folder");
+        if server == "git" {
+            std::fs::write(self.path("files").join("a.txt"), "one\n").expect("a file");
+            git(&self.path("files"), &["init", "--quiet", "--initial-branch", "main"]);
+        }
         let log = self.path(log);
         let mut command = match client {
-            Client::Python => {
-                let mut command = Command::new(install::python());
-                command.arg(install::sources().join("drive.py"));
-                command
-            }
-            Client::TypeScript => {
-                let mut command = Command::new("node");
-                command.arg(install::sources().join("drive.mjs")).arg(install::folder());
-                command
-            }
+            Client::Python => Command::new(install::python()),
+            Client::Python2025 => Command::new(install::python_2025()),
+            Client::TypeScript | Client::TypeScript2025 => Command::new("node"),
         };
+        match client {
+            Client::Python | Client::Python2025 => {
+                command.arg(install::sources().join("drive.py"));
+            }
+            Client::TypeScript | Client::TypeScript2025 => {
+                let is_newest = matches!(client, Client::TypeScript);
+                command.arg(install::sources().join("drive.mjs")).arg(install::folder());
+                command.arg(if is_newest { "newest" } else { "2025-06-18" });
+            }
+        }
         command.arg(server).arg(install::python()).arg(install::sources().join("tap.py"));
         let output = command
             .arg(&log)
             .args(before)
             .args(self.server(server))
             .env("TEST_FOLDER", self.path("files"))
+            .env("TEST_PAGE", &self.page)
             .env("MEMORY_FILE_PATH", self.path("files").join("memory.jsonl"))
+            // A commit is the same each time.
+            .envs(["AUTHOR", "COMMITTER"].into_iter().flat_map(|who| {
+                let of = |what: &str| format!("GIT_{who}_{what}");
+                [(of("NAME"), "a"), (of("EMAIL"), "a@localhost"), (of("DATE"), "1700000000 +0000")]
+            }))
             .env_remove("RECIBO_RUN_ID")
             .output()
             .expect("the client runs");
@@ -162,9 +218,33 @@ sessions! {
     python_client_and_everything_server: Python, "everything";
     python_client_and_filesystem_server: Python, "filesystem";
     python_client_and_memory_server: Python, "memory";
-    python_client_and_python_server: Python, "examples";
+    python_client_and_sequential_thinking_server: Python, "sequential-thinking";
+    python_client_and_git_server: Python, "git";
+    python_client_and_time_server: Python, "time";
+    python_client_and_fetch_server: Python, "fetch";
+    python_client_and_examples_server: Python, "examples";
+    python_2025_client_and_everything_server: Python2025, "everything";
+    python_2025_client_and_filesystem_server: Python2025, "filesystem";
+    python_2025_client_and_memory_server: Python2025, "memory";
+    python_2025_client_and_sequential_thinking_server: Python2025, "sequential-thinking";
+    python_2025_client_and_git_server: Python2025, "git";
+    python_2025_client_and_time_server: Python2025, "time";
+    python_2025_client_and_fetch_server: Python2025, "fetch";
+    python_2025_client_and_examples_server: Python2025, "examples";
     typescript_client_and_everything_server: TypeScript, "everything";
     typescript_client_and_filesystem_server: TypeScript, "filesystem";
     typescript_client_and_memory_server: TypeScript, "memory";
-    typescript_client_and_python_server: TypeScript, "examples";
+    typescript_client_and_sequential_thinking_server: TypeScript, "sequential-thinking";
+    typescript_client_and_git_server: TypeScript, "git";
+    typescript_client_and_time_server: TypeScript, "time";
+    typescript_client_and_fetch_server: TypeScript, "fetch";
+    typescript_client_and_examples_server: TypeScript, "examples";
+    typescript_2025_client_and_everything_server: TypeScript2025, "everything";
+    typescript_2025_client_and_filesystem_server: TypeScript2025, "filesystem";
+    typescript_2025_client_and_memory_server: TypeScript2025, "memory";
+    typescript_2025_client_and_sequential_thinking_server: TypeScript2025, "sequential-thinking";
+    typescript_2025_client_and_git_server: TypeScript2025, "git";
+    typescript_2025_client_and_time_server: TypeScript2025, "time";
+    typescript_2025_client_and_fetch_server: TypeScript2025, "fetch";
+    typescript_2025_client_and_examples_server: TypeScript2025, "examples";
 }
