@@ -235,3 +235,34 @@ fn a_structured_result_is_hashed_whole() {
     let hash = recibo_core::hash::OutputHash::of_text(whole).to_string();
     assert_eq!(stage.calls()[0]["attempts"][0]["output_hash"], hash);
 }
+
+#[test]
+fn a_session_that_ends_leaves_no_key_behind() {
+    let stage = Stage::new();
+    let server = Server::start(&stage.data());
+    let level = |token: &str| {
+        let answer = server.api.post("/v1/receipts:verify", &json!({"token": token}));
+        answer.expect(200).at("level").clone()
+    };
+    let mut proxy = stage.start(&[]);
+    let answer = proxy.ask(&call(1, "echo", json!({})));
+    let token = receipt(&answer).expect("a receipt").to_owned();
+    assert_eq!(level(&token), "signature");
+    proxy.end();
+    // A service holds a limited number of keys.
+    assert_eq!(level(&token), "recorded");
+}
+
+#[test]
+fn a_ledger_that_is_open_elsewhere_for_a_moment_is_waited_for() {
+    let stage = Stage::new();
+    let mut first = stage.start(&[]);
+    assert!(receipt(&first.ask(&call(1, "echo", json!({"a": 1})))).is_some());
+    // A host that starts its server anew does not wait for the end of the old one.
+    let mut second = stage.start(&[]);
+    second.say(&call(1, "echo", json!({"a": 2})));
+    first.end();
+    assert!(receipt(&second.hear_json()).is_some());
+    let ended = second.end();
+    assert!(!ended.stderr.contains("another process"), "{}", ended.stderr);
+}

@@ -171,6 +171,7 @@ fn check_records(data: &Path, log: &Log) {
             .find(|call| call["tool_call_id"].as_str().expect("an id").ends_with(&ending));
         let call = call.unwrap_or_else(|| panic!("no call for {id}"));
         let record = &call["attempts"][0];
+        assert!(record["labels"]["mcp.client"].is_string(), "who asked is not known: {record}");
         let receipt = log.receipts.iter().find(|receipt| receipt.id == id);
         let answer = log.answer(&id);
         match receipt {

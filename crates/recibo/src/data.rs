@@ -108,10 +108,12 @@ pub fn open_failure(folder: &Path, error: OpenError) -> Failure {
             format!("a service runs on {name} already"),
             format!("talk to it; it is at {}", service.map(|note| note.url).unwrap_or_default()),
         ),
-        OpenError::InUse => Failure::advised(
-            format!("another process has the ledger in {name} open"),
-            "wait until it is done; if it is a service, talk to it with --url and --api-key-file",
-        ),
+        OpenError::InUse => Failure::InUse {
+            detail: format!("another process has the ledger in {name} open"),
+            advice: "wait until it is done; if it is a service, talk to it with --url and \
+                     --api-key-file"
+                .into(),
+        },
         OpenError::NoLedger { .. } => Failure::advised(
             format!("there is no ledger in {name}"),
             format!("name its folder with --data, or start one: recibo serve --data {name}"),

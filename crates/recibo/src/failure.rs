@@ -35,6 +35,13 @@ pub enum Failure {
         /// What to do.
         advice: Option<String>,
     },
+    /// Another process has the ledger open, perhaps only for a moment.
+    InUse {
+        /// Which one.
+        detail: String,
+        /// What to do.
+        advice: String,
+    },
     /// The command line asks for something that makes no sense.
     Usage {
         /// What.
@@ -90,7 +97,10 @@ impl Failure {
         match self {
             Self::WithCode { exit_code, .. } => *exit_code,
             Self::Usage { .. } => exit::USAGE,
-            Self::Refused { .. } | Self::Unreachable { .. } | Self::Here { .. } => exit::FAILED,
+            Self::Refused { .. }
+            | Self::Unreachable { .. }
+            | Self::Here { .. }
+            | Self::InUse { .. } => exit::FAILED,
         }
     }
 
@@ -153,7 +163,9 @@ impl Failure {
                 let detail = if detail.is_empty() { problem.code.title() } else { detail };
                 (detail, Some(problem.code.as_str()), Some(advice(problem.code, is_key_given)))
             }
-            Self::Unreachable { detail, advice } => (detail, None, Some(advice)),
+            Self::Unreachable { detail, advice } | Self::InUse { detail, advice } => {
+                (detail, None, Some(advice))
+            }
             Self::Here { detail, advice } => (detail, None, advice.as_deref()),
             Self::Usage { detail } => (detail, None, Some("see --help")),
             Self::WithCode { failure, .. } => failure.parts(is_key_given),

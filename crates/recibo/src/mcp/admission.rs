@@ -3,6 +3,7 @@
 //! found again.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use recibo_adapter::{
     CallSpec, DecisionAnswer, DecisionKind, Grant, LedgerError, Permission, Record, Scope,
@@ -11,12 +12,20 @@ use recibo_adapter::{
 use recibo_api::Code;
 use recibo_core::visible::visible;
 use tokio::sync::Mutex;
+use tokio::time::{Instant, sleep, timeout};
 
 use super::memory::Memory;
 use super::{names, refusal, tell};
 use crate::failure::Failure;
 use crate::ledger::{Purpose, find_for_adapter};
 use crate::target::Target;
+
+/// How long a session that has ended waits for its key to be wiped.
+const SCOPE_CLOSE: Duration = Duration::from_secs(2);
+
+/// How long a ledger that another process has open is waited for, and how often it is tried.
+const IN_USE_WAIT: Duration = Duration::from_secs(2);
+const IN_USE_POLL: Duration = Duration::from_millis(50);
 
 /// The way to the ledger.
 pub struct Admission {
@@ -157,14 +166,24 @@ impl Admission {
         if let Some(scope) = &*scope {
             return Ok(scope.clone());
         }
-        let ledger = find_for_adapter(&self.target, Purpose::Create).await?;
+        // A host that starts a server anew does not wait for the end of the old one.
+        let until = Instant::now() + IN_USE_WAIT;
+        let ledger = loop {
+            match find_for_adapter(&self.target, Purpose::Create).await {
+                Err(Failure::InUse { .. }) if Instant::now() < until => sleep(IN_USE_POLL).await,
+                found => break found?,
+            }
+        };
         let spec = ScopeSpec { label: Some("mcp".into()), ttl: None };
         Ok(scope.insert(ledger.scope(spec)).clone())
     }
 
-    /// Waits for what is on its way to the ledger, and closes it.
+    /// Waits for what is on its way to the ledger, and closes the scope and the ledger.
     pub async fn close(&self) {
         if let Some(scope) = self.scope.lock().await.take() {
+            scope.ledger().idle().await;
+            // A service holds a limited number of keys. If this fails, the scope's time ends it.
+            let _ = timeout(SCOPE_CLOSE, scope.close()).await;
             scope.ledger().close().await;
         }
         match self.unrecorded.load(Ordering::Relaxed) {

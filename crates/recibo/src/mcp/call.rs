@@ -94,6 +94,7 @@ impl Request {
         spec.lease = session.settings.lease;
         spec.wait = session.settings.wait;
         spec.on_twin = session.settings.on_twin;
+        session.names.learn_client(&call.params);
         spec.labels = session.names.labels();
         let params = &call.params;
         Ok(Self {

@@ -95,6 +95,8 @@ pub enum Cancel {
 pub enum Other {
     /// `initialize`.
     Initialize,
+    /// `server/discover`, which begins a session since 2026-07-28.
+    Discover,
     /// `tools/list`.
     List,
     /// Any other.

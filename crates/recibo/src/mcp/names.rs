@@ -1,5 +1,6 @@
-//! Who speaks to whom: the names in `initialize` become labels of each call, so that the ledger
-//! shows which host and which server it was. They are shown to people and never fail a call.
+//! Who speaks to whom: the names in `initialize`, or since 2026-07-28 in `_meta`, become labels of
+//! each call, so that the ledger shows which host and which server it was. They are shown to people
+//! and never fail a call.
 
 use std::collections::BTreeMap;
 use std::sync::{LazyLock, Mutex};
@@ -14,6 +15,9 @@ use super::message::Members;
 const CLIENT: &str = "mcp.client";
 /// The label with the name and version of the server.
 const SERVER: &str = "mcp.server";
+/// The members of `_meta` in requests and results since 2026-07-28, where nothing is initialized.
+const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 /// Characters of such a label: longer names say nothing more.
 const LABEL_CHARS_MAX: usize = 120;
 
@@ -33,16 +37,17 @@ impl Names {
         Self { given, learned: Mutex::default() }
     }
 
-    /// Takes note of a request to initialize.
-    pub fn learn_client(&self, request: &Members<'_>) {
-        let params = request.object("params");
-        self.learn(CLIENT, params.and_then(|params| params.object("clientInfo")));
+    /// Takes note of the parameters of a request.
+    pub fn learn_client(&self, params: &Members<'_>) {
+        let info = params.object("clientInfo");
+        self.learn(CLIENT, info.or_else(|| params.object("_meta")?.object(CLIENT_INFO)));
     }
 
-    /// Takes note of the answer.
+    /// Takes note of an answer.
     pub fn learn_server(&self, response: &Members<'_>) {
-        let result = response.object("result");
-        self.learn(SERVER, result.and_then(|result| result.object("serverInfo")));
+        let Some(result) = response.object("result") else { return };
+        let info = result.object("serverInfo");
+        self.learn(SERVER, info.or_else(|| result.object("_meta")?.object(SERVER_INFO)));
     }
 
     fn learn(&self, label: &'static str, info: Option<Members<'_>>) {
@@ -97,9 +102,9 @@ mod tests {
         let given = given.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
         let names = Names::new(given);
         let info = serde_json::json!({"name": name, "version": version});
-        let request = serde_json::json!({"params": {"clientInfo": info}}).to_string();
+        let params = serde_json::json!({"clientInfo": info}).to_string();
         let response = serde_json::json!({"result": {"serverInfo": info}}).to_string();
-        names.learn_client(&Members::of(&request).unwrap());
+        names.learn_client(&Members::of(&params).unwrap());
         names.learn_server(&Members::of(&response).unwrap());
         names.labels()
     }
@@ -111,6 +116,20 @@ mod tests {
         assert_eq!(labels["mcp.server"], "ab 1.0");
         assert_eq!(learned(&[], &"é".repeat(500), "")["mcp.client"].chars().count(), 120);
         assert!(learned(&[], "", "\u{200b}").is_empty());
+    }
+
+    #[test]
+    fn names_are_learned_where_nothing_is_initialized() {
+        let names = Names::new(BTreeMap::new());
+        let info = serde_json::json!({"name": "host", "version": "2"});
+        let params = serde_json::json!({"name": "t", "_meta": {CLIENT_INFO: info}}).to_string();
+        let response = serde_json::json!({"result": {"_meta": {SERVER_INFO: info}}}).to_string();
+        names.learn_client(&Members::of(&params).unwrap());
+        names.learn_server(&Members::of(&response).unwrap());
+        // A request without a name changes nothing.
+        names.learn_client(&Members::of("{}").unwrap());
+        let labels = names.labels();
+        assert_eq!((&*labels["mcp.client"], &*labels["mcp.server"]), ("host 2", "host 2"));
     }
 
     #[test]

@@ -83,8 +83,9 @@ fn is_about_task(method: &str) -> bool {
 
 fn learn(session: &Session, other: Other, members: &Members<'_>) {
     match other {
-        Other::Initialize => session.names.learn_server(members),
+        Other::Initialize | Other::Discover => session.names.learn_server(members),
         Other::List => {
+            session.names.learn_server(members);
             if let Some(hints) = &session.hints {
                 hints.learn(members);
             }

@@ -230,6 +230,7 @@ impl Session {
         }
         let other = match method {
             "initialize" => Other::Initialize,
+            "server/discover" => Other::Discover,
             "tools/list" => Other::List,
             _ => Other::Any,
         };
@@ -239,8 +240,10 @@ impl Session {
         {
             let _ = events.send(Event::Cancelled(self.calls.reports.begin()));
         }
-        if other == Other::Initialize {
-            self.names.learn_client(members);
+        if other == Other::Initialize
+            && let Some(params) = members.object("params")
+        {
+            self.names.learn_client(&params);
         }
         Ok(())
     }
