@@ -5,6 +5,7 @@
 //! not: that sentence would be acted upon.
 
 mod answer;
+mod class;
 mod known;
 mod next;
 mod tried;

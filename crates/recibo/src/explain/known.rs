@@ -3,7 +3,7 @@
 use recibo_api::answer::Record;
 use recibo_core::status::{AttemptStatus, CallState, SettledBy};
 
-use super::{Case, numbers};
+use super::{Case, class, numbers};
 use crate::words;
 
 /// What the ledger has evidence for.
@@ -93,10 +93,22 @@ pub(super) fn unknown(case: &Case<'_>) -> Vec<String> {
     }
     if has_unsettled {
         let too = if case.state() == CallState::Ok { " too" } else { "" };
-        list.push(format!(
-            "Whether {unsettled} took effect{too}. That no answer came is no evidence either way: \
-             the request may have arrived and only its answer been lost."
-        ));
+        let is_answered = case.unsettled().any(class::is_answer);
+        let is_silent = !case.unsettled().all(class::is_answer);
+        let mut text = format!("Whether {unsettled} took effect{too}.");
+        if is_silent {
+            text.push_str(
+                " That no answer came is no evidence either way: the request may have arrived and \
+                 only its answer been lost.",
+            );
+        }
+        if is_answered {
+            text.push_str(
+                " An answer that tells of a failure is no evidence either way: half of the work \
+                 may have been done before.",
+            );
+        }
+        list.push(text);
     }
     if case.is_conflict() {
         list.push("Which of the contradicting reports is true.".to_owned());

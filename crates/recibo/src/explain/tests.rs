@@ -222,6 +222,43 @@ fn the_rarer_answers_have_their_pages() {
     compare("rarer", &[keyed_over, exhausted, conflict, checked, word, many].join("\n====\n"));
 }
 
+/// Which answer came, or why none did.
+#[test]
+fn every_class_of_this_program_is_told_in_words() {
+    let attempts = |of: &[(&str, &str)]| {
+        let records: Vec<Value> = (1..)
+            .zip(of)
+            .map(|(n, (status, class))| reported(n, "read_only", status, Some(class), None))
+            .collect();
+        page(
+            Some(&call("read_only", "unknown", false, records)),
+            decision("unknown", "proceed", "retry_allowed", None),
+        )
+    };
+    let unknown = |class| ("unknown", class);
+    let of_proxies = attempts(&[
+        unknown("cancelled"),
+        unknown("host_gone"),
+        unknown("server_gone"),
+        unknown("sent_in_part"),
+        unknown("tool_error"),
+        unknown("rpc_32603"),
+        unknown("unreadable_answer"),
+        unknown("unknown_result_type"),
+    ]);
+    let of_others = attempts(&[
+        unknown("task_failed"),
+        ("retryable_error", "not_sent"),
+        ("retryable_error", "lease_over"),
+        ("retryable_error", "rpc_32042"),
+        ("terminal_error", "rpc_32602"),
+        unknown("signal_9"),
+        ("terminal_error", "exit_3"),
+        unknown("a_word_of_an_adapter"),
+    ]);
+    compare("classes", &[of_proxies, of_others].join("\n====\n"));
+}
+
 #[test]
 fn pages_have_the_width_of_their_terminal() {
     let pages =

@@ -4,7 +4,7 @@ use recibo_api::answer::{CheckEntry, Record, ResolutionEntry};
 use recibo_core::status::{AttemptStatus, OutcomeStatus, SettledBy};
 use recibo_core::time::Time;
 
-use super::{Case, span};
+use super::{Case, class, span};
 use crate::timeline;
 
 /// Attempts shown at either end; a call with a thousand of them still fits on a page.
@@ -73,7 +73,7 @@ fn sentence(record: &Record, now: Time) -> String {
 
 fn end(record: &Record, now: Time) -> String {
     let took = record.duration_ms.map(|ms| format!(" after {}", span(ms))).unwrap_or_default();
-    let class = record.error_class.as_deref().unwrap_or("no class given");
+    let class = class::in_words(record.error_class.as_deref());
     let settled_by = record.settled_by.map(|by| by.0);
     match (record.status.0, settled_by) {
         (AttemptStatus::Started, _) => match record.lease_expires_at {
