@@ -311,6 +311,17 @@ fn an_answer_to_a_ping_is_no_success_of_a_call_with_its_id() {
 }
 
 #[test]
+fn m11_a_long_tool_name_runs_with_a_prefix_too() {
+    let stage = Stage::new();
+    let mut proxy = stage.start(&["--tool-prefix", "notes/"]);
+    // As long as MCP allows.
+    let name = "x".repeat(128);
+    assert!(receipt(&proxy.ask(&call(1, &name, json!({})))).is_some());
+    proxy.end();
+    assert_eq!(stage.calls()[0]["tool"], format!("notes/{name}"));
+}
+
+#[test]
 fn m11_a_tool_name_that_the_ledger_does_not_take_is_refused_with_the_reason() {
     let stage = Stage::new();
     let mut proxy = stage.start(&["--tool-prefix", "notes/"]);

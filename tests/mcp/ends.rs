@@ -6,7 +6,8 @@ use std::process::Command;
 use recibo_tests::binary::Server;
 use serde_json::{Value, json};
 
-use super::proxy::{Stage, call, calls, outcome, receipt, request, result};
+use super::proxy::{Proxy, Stage, call, calls, outcome, receipt, request, result};
+use super::relay::Relay;
 
 fn sorted(server: &Server) -> Vec<String> {
     let mut outcomes: Vec<String> = calls(server).iter().map(outcome).collect();
@@ -36,6 +37,22 @@ fn a_batch_gets_its_receipts_and_its_refusals() {
     let mut outcomes = stage.outcomes();
     outcomes.sort();
     assert_eq!(outcomes, ["1 ok -", "s:x unknown tool_error"]);
+}
+
+#[test]
+fn the_same_call_twice_in_a_batch_runs_once_and_holds_nobody_up() {
+    let stage = Stage::new();
+    let mut proxy = stage.start(&["--wait", "1h"]);
+    let both = [1, 2].map(|id| call(id, "pay", json!({"a": 1})));
+    proxy.say(&format!("[{}]", both.join(",")));
+    let mut heard = [proxy.hear_json(), proxy.hear_json()];
+    heard.sort_by_key(|answer| !answer.is_array());
+    let [refusal, answer] = heard;
+    let text = refusal[0]["result"]["content"][0]["text"].as_str().expect("a text");
+    assert!(text.contains("Not run") && text.contains(":1, is under way"), "{text}");
+    assert!(receipt(&answer).is_some(), "{answer}");
+    proxy.end();
+    assert_eq!(stage.effects().len(), 1);
 }
 
 #[test]
@@ -265,4 +282,54 @@ fn a_ledger_that_is_open_elsewhere_for_a_moment_is_waited_for() {
     assert!(receipt(&second.hear_json()).is_some());
     let ended = second.end();
     assert!(!ended.stderr.contains("another process"), "{}", ended.stderr);
+}
+
+/// A proxy that reaches the service through a relay.
+fn behind_relay(stage: &Stage, server: &Server) -> (Relay, Proxy) {
+    let relay = Relay::start(&server.api.url);
+    let key = stage.path("key");
+    std::fs::write(&key, &server.api.key).expect("a file");
+    let words = ["--url", &relay.url, "--api-key-file", key.to_str().expect("text")];
+    let proxy = stage.start_bare(&words, "last");
+    (relay, proxy)
+}
+
+#[test]
+fn a_claim_whose_answer_is_lost_comes_again_as_the_same_claim() {
+    let stage = Stage::new();
+    let server = Server::start(&stage.data());
+    let (relay, mut proxy) = behind_relay(&stage, &server);
+    // Its scope is open now.
+    assert!(receipt(&proxy.ask(&call(1, "pay", json!({"n": 1})))).is_some());
+    relay.lose(1);
+    // Another claim would wait for the lease of the first one.
+    assert!(receipt(&proxy.ask(&call(2, "pay", json!({"n": 2})))).is_some());
+    assert_eq!(relay.lost(), 1);
+    proxy.end();
+    assert_eq!(sorted(&server), ["1 ok -", "2 ok -"]);
+    assert_eq!(stage.effects().len(), 2);
+}
+
+#[test]
+fn a_service_that_hangs_and_a_host_that_cancels_hold_nothing_else_up() {
+    let stage = Stage::new();
+    let server = Server::start(&stage.data());
+    let (relay, mut proxy) = behind_relay(&stage, &server);
+    assert!(receipt(&proxy.ask(&call(1, "pay", json!({"n": 1})))).is_some());
+    relay.hold(true);
+    for id in 2..6 {
+        proxy.say(&call(id, "pay", json!({ "n": id })));
+        let cancelled = json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
+                               "params": {"requestId": id}});
+        proxy.say(&cancelled.to_string());
+        assert_eq!(proxy.ask(&request(id + 100, "ping", json!({})))["id"], id + 100);
+    }
+    relay.hold(false);
+    assert!(receipt(&proxy.ask(&call(9, "pay", json!({"n": 9})))).is_some());
+    proxy.end();
+    // The cancelled ones were never sent.
+    assert_eq!(stage.effects().len(), 2);
+    let unsent = |outcome: &String| outcome.ends_with("retryable_error cancelled");
+    let outcomes = sorted(&server);
+    assert!(outcomes[1..outcomes.len() - 1].iter().all(unsent), "{outcomes:?}");
 }

@@ -8,5 +8,6 @@ mod lines;
 mod log;
 mod mutate;
 mod proxy;
+mod relay;
 mod sessions;
 mod twins;

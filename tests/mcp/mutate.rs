@@ -5,7 +5,7 @@ use rand::{Rng, RngExt};
 use serde_json::{Value, json};
 
 /// What a lenient server is made to answer, none of it a success.
-const ANSWERS: [&str; 7] = [
+pub const ANSWERS: [&str; 7] = [
     r#"{"jsonrpc":"2.0","id":@ID@,"result":{"content":[],"isError":true,"isError":false}}"#,
     r#"{"jsonrpc":"2.0","id":@ID@,"result":{"content":[],"iserror":true}}"#,
     r#"{"jsonrpc":"2.0","id":@ID@,"result":{"resultType":"perhaps","content":[]}}"#,

@@ -71,8 +71,13 @@ impl Plan {
         let mut ticket = Some(session.join_queue());
         tokio::spawn(async move {
             let busy = session.busy();
-            let mut asked = Vec::new();
-            for (at, pending) in std::mem::take(&mut self.calls) {
+            let mut asked: Vec<Asked> = Vec::new();
+            for (at, mut pending) in std::mem::take(&mut self.calls) {
+                // Another call of this line cannot end before the line is sent, and to wait for
+                // others would take from the leases that were granted.
+                if asked.iter().any(|asked| matches!(asked.permit, Permit::Go(_))) {
+                    pending.request.spec.wait = Duration::ZERO;
+                }
                 let permit = pending.request.permit(&session, &mut ticket).await;
                 asked.push(Asked { at, pending, permit });
             }
