@@ -80,24 +80,52 @@ impl Turn {
         self.context.scope.close().await
     }
 
-    /// The call's id: the turn before the provider's own, since providers use some again. What
-    /// an id cannot hold is escaped; what is too long is hashed.
     fn call_id(&self, provider_call_id: Option<&str>) -> String {
-        let Some(provider_id) = provider_call_id else { return Uuid::now_v7().to_string() };
-        let plain = format!("{}:{provider_id}", self.name);
-        if ToolCallId::parse(&plain).is_ok() {
-            return plain;
+        match provider_call_id {
+            Some(provider_id) => call_id(&self.name, provider_id),
+            None => Uuid::now_v7().to_string(),
         }
-        let mut id = String::with_capacity(plain.len());
-        for byte in plain.bytes() {
-            match byte {
-                0x21..=0x7e if byte != b'/' && byte != b'%' => id.push(char::from(byte)),
-                _ => write!(id, "%{byte:02X}").expect("a string takes all text"),
-            }
+    }
+}
+
+/// A call's id: the turn before the provider's own, since providers use some again. What an id
+/// cannot hold is escaped; what is too long is hashed. The map is in `api/ids.md`.
+fn call_id(turn: &str, provider_id: &str) -> String {
+    let plain = format!("{turn}:{provider_id}");
+    if ToolCallId::parse(&plain).is_ok() {
+        return plain;
+    }
+    let mut id = String::with_capacity(plain.len());
+    for byte in plain.bytes() {
+        match byte {
+            0x21..=0x7e if byte != b'/' && byte != b'%' => id.push(char::from(byte)),
+            _ => write!(id, "%{byte:02X}").expect("a string takes all text"),
         }
-        match ToolCallId::parse(&id) {
-            Ok(_) => id,
-            Err(_) => format!("h:{}", hex(&sha256(&[plain.as_bytes()]))),
+    }
+    match ToolCallId::parse(&id) {
+        Ok(_) => id,
+        Err(_) => format!("h:{}", hex(&sha256(&[plain.as_bytes()]))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn m14_the_map_is_the_one_that_is_written_down() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../api/ids.md");
+        let text = std::fs::read_to_string(path).unwrap();
+        let from_provider = text.split("## From").nth(1).unwrap();
+        let mut rows = 0;
+        for line in from_provider.lines().filter(|line| line.starts_with("| `")) {
+            let cells: Vec<&str> = line.split('`').collect();
+            let [_, turn, between, id, _, call, _] = cells[..] else { panic!("{line}") };
+            let times: Option<usize> =
+                between.split_whitespace().find_map(|word| word.replace(',', "").parse().ok());
+            assert_eq!(call_id(turn, &id.repeat(times.unwrap_or(1))), call, "{line}");
+            rows += 1;
         }
+        assert_eq!(rows, 5);
     }
 }

@@ -109,4 +109,24 @@ mod tests {
         assert_eq!(drawn.call_id(&Id::read("1"), again), "s1:1#2");
         assert_eq!(drawn.call_id(&Id::read("1"), other_client), "s1.2:1");
     }
+
+    #[test]
+    fn the_map_is_the_one_that_is_written_down() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../api/ids.md");
+        let text = std::fs::read_to_string(path).unwrap();
+        let from_request = text.split("## From").nth(2).unwrap();
+        let mut rows = 0;
+        for line in from_request.lines().filter(|line| line.starts_with("| `")) {
+            let cells: Vec<&str> = line.split('`').collect();
+            let (session, request, id) = (cells[1], cells[2], cells[3]);
+            let used = Use {
+                round: if line.contains("a second `initialize`") { 2 } else { 1 },
+                number: if request.contains("the second") { 2 } else { 1 },
+            };
+            let call = Session::Drawn(session.into()).call_id(&Id::read(id), used);
+            assert_eq!(call, cells[cells.len() - 2], "{line}");
+            rows += 1;
+        }
+        assert_eq!(rows, 5);
+    }
 }
