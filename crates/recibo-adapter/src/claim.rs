@@ -217,7 +217,7 @@ async fn until_decided(
             Ok(advice) if now_ms() >= over_at_ms => return Ok(advice),
             // It answered before its time, for instance since it stops.
             Ok(_) => sleep(ledger.retry_policy.pause.min(left)).await,
-            Err(error) if error.is_passing() && backoff.take() => {
+            Err(error) if error.is_transient() && backoff.take() => {
                 backoff.wait().await;
                 ledger.find_again().await;
             }
@@ -279,7 +279,7 @@ async fn insist(scope: &Scope, spec: &CallSpec, call: CallRef) -> Result<Permiss
             request.input_hash = Some(spec.input_hash.to_string());
             continue;
         }
-        if !(error.is_passing() || error.is_scope_gone()) || !backoff.take() {
+        if !(error.is_transient() || error.is_scope_gone()) || !backoff.take() {
             return Err(error);
         }
         if error.is_scope_gone() {

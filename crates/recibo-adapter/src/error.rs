@@ -32,10 +32,10 @@ impl LedgerError {
 
     /// Whether the same request may fare better in a moment: no answer, an overloaded ledger or
     /// a stopped one.
-    pub fn is_passing(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         match self {
-            Self::Refused(problem) => problem.code.is_passing(),
-            Self::Service(error) => error.is_passing(),
+            Self::Refused(problem) => problem.code.is_transient(),
+            Self::Service(error) => error.is_transient(),
         }
     }
 

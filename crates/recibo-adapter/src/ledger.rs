@@ -160,7 +160,7 @@ impl Ledger {
         loop {
             let request = ScopeRequest { label: spec.label.clone(), ttl_ms: spec.ttl_ms() };
             match backend!(self.open_scope(request)) {
-                Err(error) if error.is_passing() && backoff.take() => {
+                Err(error) if error.is_transient() && backoff.take() => {
                     backoff.wait().await;
                     self.find_again().await;
                 }

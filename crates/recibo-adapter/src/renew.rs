@@ -50,7 +50,7 @@ pub(crate) async fn keep(leased: Arc<LeasedAttempt>, until_ms: u64) {
         match timeout(left, once(&leased, wanted_ms)).await {
             Ok(Ok(())) if leased.lease() == lease => return,
             Ok(Ok(())) => pause = ledger.retry_policy.pause,
-            Ok(Err(error)) if error.is_passing() => {
+            Ok(Err(error)) if error.is_transient() => {
                 sleep(pause.min(left)).await;
                 pause = pause.saturating_mul(2);
                 ledger.find_again().await;

@@ -40,7 +40,7 @@ pub(crate) async fn send(
         if delivery.outcome.status == OutcomeStatus::Ok {
             match leased.scope.other_signer(&leased.scope_id).await {
                 Ok(scope_id) => delivery.scope_id = scope_id,
-                Err(error) if error.is_passing() && signer_backoff.take() => {
+                Err(error) if error.is_transient() && signer_backoff.take() => {
                     signer_backoff.wait().await;
                     ledger.find_again().await;
                     continue;
@@ -62,7 +62,7 @@ pub(crate) async fn send(
             delivery.is_too_large = true;
             continue;
         }
-        if !error.is_passing() || !backoff.take() {
+        if !error.is_transient() || !backoff.take() {
             return Err(error);
         }
         backoff.wait().await;

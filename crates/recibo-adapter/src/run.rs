@@ -76,7 +76,7 @@ where
             // What is known of the attempts that were made says more.
             Err(error) => match last {
                 Some(result) => return result,
-                None if error.is_passing() && settings.fail_open => {
+                None if error.is_transient() && settings.fail_open => {
                     return open(context, contract, &call, id, &mut tool).await;
                 }
                 None => return result::no_decision(id, &error),

@@ -153,8 +153,8 @@ fn shell(id: &str) -> String {
 /// The ledger gave no decision.
 pub(crate) fn no_decision(error: &LedgerError) -> String {
     match error {
-        LedgerError::Refused(problem) if !problem.code.is_passing() => refused(problem),
-        error if error.is_passing() => {
+        LedgerError::Refused(problem) if !problem.code.is_transient() => refused(problem),
+        error if error.is_transient() => {
             "Not run: the ledger of tool calls cannot be reached. This call had no effect now; \
              whether an earlier attempt had one is not known."
                 .to_owned()

@@ -100,7 +100,7 @@ impl Code {
     }
 
     /// Whether the same request may fare better in a moment.
-    pub fn is_passing(self) -> bool {
+    pub fn is_transient(self) -> bool {
         matches!(
             self,
             Self::Overloaded

@@ -89,8 +89,8 @@ impl ClientError {
 
     /// Whether the same request may fare better in a moment: no answer, or one that asks to
     /// come again.
-    pub fn is_passing(&self) -> bool {
-        self.is_no_answer() || self.code().is_some_and(Code::is_passing)
+    pub fn is_transient(&self) -> bool {
+        self.is_no_answer() || self.code().is_some_and(Code::is_transient)
     }
 }
 
@@ -99,9 +99,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_may_fare_better_in_a_moment_is_passing() {
+    fn only_what_may_fare_better_in_a_moment_is_transient() {
         let problem = |code| Problem::new(code, "why").to_json();
-        for (status, body, is_passing) in [
+        for (status, body, is_transient) in [
             (502, "<html>".to_owned(), true),
             (503, String::new(), true),
             (504, "{}".to_owned(), true),
@@ -113,7 +113,7 @@ mod tests {
             (409, problem(Code::LeaseLive), false),
         ] {
             let error = ClientError::from_answer(status, body.clone());
-            assert_eq!(error.is_passing(), is_passing, "{status} {body}");
+            assert_eq!(error.is_transient(), is_transient, "{status} {body}");
         }
         let proxy = ClientError::from_answer(413, "<html>".into());
         assert_eq!(proxy.code(), Some(Code::BodyTooLarge));

@@ -51,6 +51,6 @@ async fn ask_in(
 
 /// The exit code of a failure before the command was run.
 fn not_run(error: LedgerError) -> Failure {
-    let exit_code = if error.is_passing() { exit::UNREACHABLE } else { exit::REFUSED };
+    let exit_code = if error.is_transient() { exit::UNREACHABLE } else { exit::REFUSED };
     Failure::from(error).with_exit_code(exit_code)
 }

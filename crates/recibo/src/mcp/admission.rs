@@ -110,7 +110,7 @@ impl Admission {
                 DecisionKind::Wait if !may_wait => Verdict::Wait,
                 _ => Verdict::Refuse(self.words(&decision).await),
             },
-            Ok(Err(error)) if error.is_passing() => {
+            Ok(Err(error)) if error.is_transient() => {
                 tell(&format!("{}: {}", spec.tool_call_id, visible(&error.to_string())));
                 self.without_ledger()
             }

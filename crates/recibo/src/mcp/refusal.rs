@@ -69,7 +69,7 @@ pub fn of_twin(text: &str) -> String {
 /// For a ledger that refuses the request itself.
 pub fn of_error(error: &LedgerError) -> String {
     let why = match error.code() {
-        Some(_) if !error.is_passing() => {
+        Some(_) if !error.is_transient() => {
             format!("the receipt ledger does not take this call: {error}")
         }
         _ => return unreachable(),
