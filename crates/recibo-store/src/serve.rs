@@ -1,122 +1,34 @@
 //! Answers one request inside a batch: what must be known is looked up, the rules of the core
-//! decide, and what they decide is appended.
+//! decide, and what they decide is appended. Calls are here; the rest is below.
 
-use recibo_core::call::{self, Attempt, Call};
+mod scopes;
+mod settings;
+mod time;
+
+use recibo_core::call::Attempt;
 use recibo_core::decision::decide;
 use recibo_core::effect::Policy;
-use recibo_core::event::{Body, Outcome, Restarted, ScopeOpened};
+use recibo_core::event::{Body, Outcome};
 use recibo_core::id::{CallRef, Namespace, OperationKey, ScopeId};
-use recibo_core::limits::SCOPES_LIVE_MAX;
 use recibo_core::plan::{
     self, Check, Claim, ClaimKnown, Claimed, ClaimedAs, Holder, OneShot, RecordKnown, Refusal,
-    Renewal, Report, ReportKnown, Resolution, ScopeKnown, TwinKnown,
+    Renewal, Report, ReportKnown, Resolution, TwinKnown,
 };
-use recibo_core::receipt::{IdempotencyKey, ScopeKey};
+use recibo_core::receipt::IdempotencyKey;
 use recibo_core::record::{Record, RecordEvents};
-use recibo_core::status::{CallState, DecisionKind, ScopeEnd};
+use recibo_core::status::{CallState, DecisionKind};
 use recibo_core::time::Time;
-use redb::ReadableTable;
-use std::sync::Arc;
-use zeroize::Zeroizing;
 
-use crate::answer::{CheckedAnswer, ClaimAnswer, OpenedScope, RecordAnswer, RenewedAnswer};
-use crate::api_key::{ApiKeyDraft, ApiKeyInfo, Revoked};
+use crate::answer::{CheckedAnswer, ClaimAnswer, RecordAnswer, RenewedAnswer};
 use crate::batch::{Batch, claim_origin, shot_origin};
-use crate::codec::{ApiKeyRow, ScopeRow, StoredEvent};
+use crate::codec::StoredEvent;
 use crate::error::StorageError;
 use crate::etag;
-use crate::keyring::LiveScope;
 use crate::lookup::{Alike, Found, build_record};
-use crate::scope_id;
-use crate::tables::OpenKey;
 
 type Served<T> = Result<Result<T, Refusal>, StorageError>;
 
-/// Ends of leases, and of scopes, that one tick appends.
-const TICK_MAX: usize = 1024;
-
 impl Batch<'_, '_> {
-    pub(crate) fn open_scope(
-        &mut self,
-        namespace: &Namespace,
-        label: Option<String>,
-        ttl_ms: u64,
-    ) -> Served<OpenedScope> {
-        let now = self.now();
-        if self.state.keyring.live_of(namespace) >= SCOPES_LIVE_MAX {
-            return Ok(Err(Refusal::ScopeLimit { max: SCOPES_LIVE_MAX }));
-        }
-        let scope_id = scope_id::make(now, self.random());
-        let expires_at = now.plus_ms(ttl_ms);
-        let opened = ScopeOpened { scope_id: scope_id.clone(), label: label.clone(), expires_at };
-        let seq = self.append(namespace, None, Body::ScopeOpened(opened));
-        let row = ScopeRow {
-            namespace_no: self.namespace(namespace).row.no,
-            opened_seq: seq,
-            closed_seq: None,
-        };
-        self.tables.scopes.insert(scope_id.as_str().as_bytes(), row.encode().as_slice())?;
-        let mut key = Zeroizing::new([0; 32]);
-        (self.state.entropy)(&mut *key);
-        self.state.keyring.insert(LiveScope {
-            scope_id: scope_id.clone(),
-            namespace: namespace.clone(),
-            expires_at,
-            key: ScopeKey::new(&mut key),
-        });
-        Ok(Ok(OpenedScope { scope_id, label, opened_at: now, expires_at }))
-    }
-
-    /// Closes a scope; its key is wiped once that is durable. Closing again, or closing what an
-    /// earlier process opened and took with it, appends nothing. Answers whether the namespace
-    /// has such a scope.
-    pub(crate) fn close_scope(
-        &mut self,
-        namespace: &Namespace,
-        scope_id: &ScopeId,
-        end: ScopeEnd,
-    ) -> Result<bool, StorageError> {
-        let Some(mut row) = self.scope_row(namespace, scope_id)? else { return Ok(false) };
-        if self.state.keyring.holds(scope_id) && !self.closing.contains(scope_id) {
-            self.closing.push(scope_id.clone());
-            let body = Body::ScopeClosed { scope_id: scope_id.clone(), end };
-            row.closed_seq = Some(self.append(namespace, None, body));
-            self.tables.scopes.insert(scope_id.as_str().as_bytes(), row.encode().as_slice())?;
-        }
-        Ok(true)
-    }
-
-    fn scope_row(
-        &self,
-        namespace: &Namespace,
-        scope_id: &ScopeId,
-    ) -> Result<Option<ScopeRow>, StorageError> {
-        let row = match self.tables.scopes.get(scope_id.as_str().as_bytes())? {
-            Some(value) => ScopeRow::decode(value.value())?,
-            None => return Ok(None),
-        };
-        Ok(Some(row).filter(|row| self.namespace_no(namespace) == Some(row.namespace_no)))
-    }
-
-    /// The key of a scope that lives, as this batch sees it.
-    fn live_scope(&self, namespace: &Namespace, scope_id: &ScopeId) -> Option<Arc<LiveScope>> {
-        let live = self.state.keyring.get(namespace, scope_id, self.now());
-        live.filter(|_| !self.closing.contains(scope_id))
-    }
-
-    fn scope_known<'k>(
-        &self,
-        namespace: &Namespace,
-        scope_id: &ScopeId,
-        live: Option<&'k LiveScope>,
-    ) -> Result<ScopeKnown<'k>, StorageError> {
-        Ok(match live {
-            Some(live) => ScopeKnown::Open(live.signer()),
-            None if self.scope_row(namespace, scope_id)?.is_some() => ScopeKnown::Gone,
-            None => ScopeKnown::Absent,
-        })
-    }
-
     pub(crate) fn claim(&mut self, namespace: &Namespace, claim: &Claim) -> Served<ClaimAnswer> {
         let found = self.find(namespace, &claim.call)?;
         let policy = self.policy(namespace);
@@ -514,150 +426,6 @@ impl Batch<'_, '_> {
         };
         self.carry_out(namespace, found.as_ref(), plan)?;
         Ok(Ok(()))
-    }
-
-    pub(crate) fn set_policy(&mut self, namespace: &Namespace, policy: Arc<Policy>) -> u64 {
-        let body = Body::PolicySet { policy: Policy::clone(&policy) };
-        let seq = self.append(namespace, None, body);
-        let state = self.namespace(namespace);
-        state.row.policy_seq = Some(seq);
-        state.policy = policy;
-        seq
-    }
-
-    pub(crate) fn create_api_key(
-        &mut self,
-        draft: ApiKeyDraft,
-    ) -> Result<ApiKeyInfo, StorageError> {
-        let now = self.now();
-        let row = ApiKeyRow {
-            roles: draft.roles.clone(),
-            namespace: draft.namespace.as_str().to_owned(),
-            digest: draft.digest,
-            created_ms: now.ms(),
-            expires_ms: draft.expires_ms.map(|ms| now.plus_ms(ms).ms()),
-            revoked_ms: None,
-        };
-        self.tables.api_keys.insert(draft.id.as_bytes(), row.encode().as_slice())?;
-        let info = ApiKeyInfo {
-            id: draft.id.clone(),
-            roles: draft.roles,
-            namespace: draft.namespace,
-            created_at: now,
-            expires_at: row.expires_ms.map(recibo_core::time::Time::from_ms),
-            revoked_at: None,
-        };
-        self.state.api_keys.put(draft.id, row);
-        Ok(info)
-    }
-
-    pub(crate) fn revoke_api_key(
-        &mut self,
-        id: &str,
-        kept_role: &str,
-    ) -> Result<Revoked, StorageError> {
-        let Some(mut row) = self.state.api_keys.row(id) else { return Ok(Revoked::NotKnown) };
-        if self.state.api_keys.is_last(id, kept_role) {
-            return Ok(Revoked::LastOfRole);
-        }
-        if row.revoked_ms.is_none() {
-            row.revoked_ms = Some(self.now().ms());
-            self.tables.api_keys.insert(id.as_bytes(), row.encode().as_slice())?;
-            self.state.api_keys.put(id.to_owned(), row);
-        }
-        Ok(Revoked::Yes)
-    }
-
-    /// Appends what time alone has caused: ends of leases and of scopes. No more at once than
-    /// a batch holds; nothing answered depends on it, and the next tick goes on.
-    pub(crate) fn tick(&mut self) -> Result<(), StorageError> {
-        let now = self.now();
-        for (namespace, scope_id) in self.state.keyring.due(now, TICK_MAX) {
-            self.close_scope(&namespace, &scope_id, ScopeEnd::Expired)?;
-        }
-        for _ in 0..TICK_MAX {
-            let Some(&lease) = self.state.leases.first() else { break };
-            let (end, first_seq, namespace_no) = lease;
-            if end > now {
-                break;
-            }
-            self.state.leases.remove(&lease);
-            self.expire(namespace_no, first_seq)?;
-        }
-        Ok(())
-    }
-
-    fn expire(&mut self, namespace_no: u32, first_seq: u64) -> Result<(), StorageError> {
-        let Some((namespace, found)) = self.open_call(namespace_no, first_seq)? else {
-            return Ok(());
-        };
-        let call = call_ref(&found)?.clone();
-        if let Some(plan) = plan::expire(&self.place(), &call, &found.known) {
-            self.carry_out(&namespace, Some(&found), plan)?;
-        }
-        Ok(())
-    }
-
-    /// Takes note of a start on another boot: one event, which gives the leases that lived when
-    /// the ledger was last seen the time that remained then.
-    pub(crate) fn restart(&mut self, restarted: Restarted) -> Result<(), StorageError> {
-        if restarted.key_windows_void {
-            self.state.head.key_windows_void_until_ms = restarted.last_at.ms();
-        }
-        let body = Body::Restarted(restarted);
-        let (seq, now) = (self.append_for_all(body.clone()), self.now());
-        self.change_open_calls(|call| call::apply(call, seq, now, &body))
-    }
-
-    /// The same where nothing is appended: leases that lived then live on, and nobody knows
-    /// until when.
-    pub(crate) fn forget_lease_ends(&mut self, restarted: &Restarted) -> Result<(), StorageError> {
-        if restarted.key_windows_void {
-            self.state.head.key_windows_void_until_ms = restarted.last_at.ms();
-        }
-        self.change_open_calls(|call| {
-            let lease = call.as_mut().and_then(|call| call.tip.newest.lease.as_mut());
-            if let Some(lease) = lease.filter(|lease| lease.expires_at > restarted.last_at) {
-                lease.expires_at = Time::MAX;
-            }
-        })
-    }
-
-    fn change_open_calls(
-        &mut self,
-        change: impl Fn(&mut Option<Call>),
-    ) -> Result<(), StorageError> {
-        let open: Vec<_> = self.state.leases.iter().copied().collect();
-        for (_, first_seq, namespace_no) in open {
-            let Some((namespace, found)) = self.open_call(namespace_no, first_seq)? else {
-                continue;
-            };
-            let mut after = Some(found.known.call.clone());
-            change(&mut after);
-            if let Some(after) = after.filter(|after| *after != found.known.call) {
-                let target = call_ref(&found)?.clone();
-                self.write_call(&namespace, found.run_no, &target, Some(&found), &after)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn open_call(
-        &self,
-        namespace_no: u32,
-        first_seq: u64,
-    ) -> Result<Option<(Namespace, Found)>, StorageError> {
-        let key = OpenKey::open(namespace_no, first_seq);
-        let row = match self.tables.open_calls.get(key.as_slice())? {
-            Some(value) => crate::codec::OpenCallRow::decode(value.value())?,
-            None => return Ok(None),
-        };
-        let names = &self.state.namespace_names;
-        let namespace = names
-            .get(row.namespace_no as usize)
-            .ok_or(StorageError::Inconsistent("a namespace number without a name"))?;
-        let found = self.lookup().call_in(row.run_no, &row.tool_call_id)?;
-        Ok(found.map(|found| (namespace.clone(), found)))
     }
 }
 
