@@ -6,6 +6,7 @@ mod claim;
 mod classify;
 pub mod exit;
 pub mod guard;
+mod holders;
 mod input;
 mod lease;
 mod report;
@@ -207,6 +208,14 @@ async fn act(
         tell(&format!(
             "the output is longer than {OUTPUT_BYTES_MAX} bytes: the last {} are dropped",
             ran.output.dropped_bytes
+        ));
+    }
+    if let Some(holders) = &ran.left_behind {
+        let names: Vec<_> = holders.iter().map(ToString::to_string).collect();
+        let names = if names.is_empty() { "a process".to_owned() } else { names.join(", ") };
+        tell(&format!(
+            "the command has left behind, with its stdout open: {names}; what is written there \
+             from now on is lost"
         ));
     }
     let attempt = grant.attempt();

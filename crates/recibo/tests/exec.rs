@@ -63,6 +63,30 @@ fn output_is_printed_and_hashed_byte_for_byte() {
 }
 
 #[test]
+fn m13_what_the_command_leaves_behind_is_named_and_left_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("data");
+    for (call, command, code, status) in [
+        ("a", "sleep 600 2>/dev/null & echo $!", 0, "ok"),
+        ("b", "sleep 600 2>/dev/null & echo $! && exit 3", 12, "unknown"),
+    ] {
+        let output = exec(&data, call, &["--timeout", "5m"], &["sh", "-c", command]);
+        assert_eq!(output.status.code(), Some(code), "{output:?}");
+        let stdout = String::from_utf8(output.stdout).expect("text");
+        let pid = stdout.lines().next().expect("a line");
+        // It goes on, so the end of `exec` did not wait for it.
+        let killed = Command::new("kill").arg(pid).status().expect("kill runs");
+        assert!(killed.success(), "{pid} is gone");
+        let words = String::from_utf8(output.stderr).expect("text");
+        assert!(words.contains(&format!("sleep (process {pid})")), "{words}");
+        let record = record(&data, call);
+        assert_eq!(record["status"], status);
+        // The time of the command, not of what it left behind.
+        assert!(record["duration_ms"].as_u64().expect("a duration") < 1500, "{record}");
+    }
+}
+
+#[test]
 fn a_second_one_does_not_get_at_a_ledger_that_the_first_one_holds() {
     let folder = tempfile::tempdir().expect("a folder");
     let data = folder.path().join("data");

@@ -14,6 +14,7 @@ use tokio::process::{Child, ChildStdout, Command};
 use tokio::time::{sleep, timeout};
 
 use super::guard::Guard;
+use super::holders::{self, Holder};
 use super::signals::Signals;
 
 /// The clock is looked at this often: a machine that has slept must not find the command
@@ -21,6 +22,8 @@ use super::signals::Signals;
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// How long the pieces of a killed group may take to fall.
 const FALL: Duration = Duration::from_secs(2);
+/// How long what the command has left behind may go on writing once the command has ended.
+const LINGER: Duration = Duration::from_millis(1500);
 
 /// Bytes of stdout that are kept: far more than a model reads, and little enough to hold. The
 /// rest is read, so that the command can go on, and dropped.
@@ -67,6 +70,9 @@ pub struct Ran {
     pub output: Output,
     /// How long it ran.
     pub duration_ms: u64,
+    /// The processes that it left behind with its stdout open, as far as they can be seen; `None`
+    /// if its stdout was read to the end.
+    pub left_behind: Option<Vec<Holder>>,
 }
 
 /// What a command wrote to stdout.
@@ -86,10 +92,11 @@ impl Output {
 }
 
 impl Job<'_> {
-    /// Runs the command. It is over once the process has ended and nothing holds its stdout
-    /// any more: until then something of it may still take effect.
+    /// Runs the command. It is over once the process has ended and its stdout is read; what still
+    /// holds its stdout then, a daemon that it has started for instance, is left alone.
     pub async fn run(&self, signals: &mut Signals) -> Ran {
-        let not_run = |end| Ran { end, output: Output::default(), duration_ms: 0 };
+        let not_run =
+            |end| Ran { end, output: Output::default(), duration_ms: 0, left_behind: None };
         if signals.has_come().await {
             return not_run(End::NotBegun);
         }
@@ -122,7 +129,10 @@ impl Job<'_> {
         if let Some(guard) = guard {
             guard.release().await;
         }
-        Ran { end, output: running.output, duration_ms: now_ms() - began_ms }
+        let left_behind = (!running.is_read).then(|| holders::of(&running.stdout));
+        let ended_ms = running.ended_ms.unwrap_or_else(now_ms);
+        let duration_ms = ended_ms.saturating_sub(began_ms);
+        Ran { end, output: running.output, duration_ms, left_behind }
     }
 
     fn start(&self, guard: Option<&Guard>) -> std::io::Result<Running> {
@@ -141,7 +151,7 @@ impl Job<'_> {
         let group = guard.map_or(own, Guard::group);
         let stdout = child.stdout.take().expect("stdout is a pipe");
         let output = Output::default();
-        Ok(Running { child, group, stdout, output, status: None, is_read: false })
+        Ok(Running { child, group, stdout, output, status: None, ended_ms: None, is_read: false })
     }
 }
 
@@ -166,6 +176,7 @@ struct Running {
     stdout: ChildStdout,
     output: Output,
     status: Option<std::io::Result<ExitStatus>>,
+    ended_ms: Option<u64>,
     is_read: bool,
 }
 
@@ -181,7 +192,11 @@ impl Running {
             guard.watch(end.lease.last_moment_ms()).await;
         }
         while !self.is_over() {
-            let left = end.left();
+            let left = match self.linger_left() {
+                Some(left) if left.is_zero() => break,
+                Some(left) => left,
+                None => end.left(),
+            };
             if left.is_zero() {
                 self.kill().await;
                 return interrupted.map_or(End::TimedOut, End::Interrupted);
@@ -219,11 +234,20 @@ impl Running {
         self.status.is_some() && self.is_read
     }
 
+    /// How long its stdout is still read; `None` while the command runs.
+    fn linger_left(&self) -> Option<Duration> {
+        let since = now_ms().saturating_sub(self.ended_ms?);
+        Some(LINGER.saturating_sub(Duration::from_millis(since)))
+    }
+
     /// Waits for the process to end or to write. Nothing is lost if this is dropped.
     async fn step(&mut self) {
         let has_ended = self.status.is_some();
         tokio::select! {
-            status = self.child.wait(), if !has_ended => self.status = Some(status),
+            status = self.child.wait(), if !has_ended => {
+                self.status = Some(status);
+                self.ended_ms = Some(now_ms());
+            }
             n = self.stdout.read_buf(&mut self.output.bytes), if !self.is_read => {
                 self.output.cut(OUTPUT_BYTES_MAX);
                 self.is_read = !matches!(n, Ok(n) if n > 0);
