@@ -1,5 +1,6 @@
 //! The command line: which commands there are.
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::target::{Common, Target};
@@ -73,9 +74,26 @@ impl Cli {
     /// Reads the command line of this process. Ends it where there is nothing to do but to print
     /// help, a version or what is wrong.
     pub fn of_process() -> Self {
-        let matches = grammar().get_matches();
+        let matches = grammar().try_get_matches().unwrap_or_else(|error| with_hint(error).exit());
         Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
     }
+}
+
+/// Says where a command of somebody else begins, if the two dashes before it are missing.
+fn with_hint(mut error: clap::Error) -> clap::Error {
+    let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
+    let is_word = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(word)) => !word.starts_with('-'),
+        _ => false,
+    };
+    if error.kind() == ErrorKind::UnknownArgument && is_word && usage.contains("-- <COMMAND>") {
+        let hint = match usage.contains("recibo mcp") {
+            true => "put -- before the server's command, as in: recibo mcp -- npx SERVER",
+            false => "put -- before the command, as in: recibo exec ... -- make test",
+        };
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![hint.into()]));
+    }
+    error
 }
 
 impl Command {

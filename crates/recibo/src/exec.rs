@@ -9,11 +9,14 @@ pub mod guard;
 mod holders;
 mod input;
 mod lease;
+mod receipt_file;
 mod report;
 pub mod signals;
+mod stream;
 
 use std::ffi::OsString;
 use std::io::Write;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use recibo_adapter::{
@@ -34,6 +37,7 @@ use crate::timeline::{Verdict, advice};
 
 use child::{End, Job, OUTPUT_BYTES_MAX};
 use classify::Rules;
+use receipt_file::ReceiptFile;
 use signals::Signals;
 
 /// Arguments of `exec`.
@@ -89,6 +93,17 @@ pub struct Args {
     /// Exit codes that mean: it certainly had no effect and must not be tried again
     #[arg(long, value_name = "N,..", value_delimiter = ',')]
     terminal_exit: Vec<u8>,
+    /// The exit code where it is done already, so that a script that runs again need not fail
+    #[arg(long, value_name = "N", default_value_t = exit::REUSE)]
+    done_exit: u8,
+    /// Pass the command's stdout on as it comes, instead of when it has ended; the receipt line
+    /// follows at the end
+    #[arg(long)]
+    stream: bool,
+    /// Write the record of the attempt into this file, as JSON; also of one that is done already.
+    /// A file that is there is replaced once the record is whole
+    #[arg(long, value_name = "FILE")]
+    receipt_file: Option<PathBuf>,
     /// A name for the scope whose key signs the receipt
     #[arg(long, value_name = "TEXT")]
     scope_label: Option<String>,
@@ -101,7 +116,7 @@ pub struct Args {
     /// The command and its arguments. It gets RECIBO_IDEMPOTENCY_KEY, RECIBO_RUN_ID,
     /// RECIBO_TOOL_CALL_ID and RECIBO_ATTEMPT, and this process's stdin unless that is a
     /// terminal. Its stdout is printed once it has ended, and hashed, byte for byte; of more
-    /// than 64 MiB the rest is dropped
+    /// than 64 MiB the rest is dropped (with --stream it is printed, and not hashed)
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
@@ -131,11 +146,12 @@ pub async fn run(args: Args) -> Result<Done, Failure> {
     };
     rules.check()?;
     let spec = spec(&args)?;
+    let receipt_file = args.receipt_file.as_deref().map(ReceiptFile::prepare).transpose()?;
     let mut signals = Signals::listen()?;
     let ledger = find_for_adapter(&args.target, Purpose::Create).await.map_err(not_found)?;
     let label = args.scope_label.clone();
     let scope = ledger.scope(ScopeSpec { label, ttl: args.scope_ttl.map(Duration::from_millis) });
-    let result = act(&scope, &args, &spec, &rules, &mut signals).await;
+    let result = act(&scope, &args, &spec, &rules, receipt_file, &mut signals).await;
     if result.is_ok() && args.scope_ttl.is_none() {
         // A service holds a limited number of keys. If this fails, the scope's time ends it.
         let _ = scope.close().await;
@@ -183,13 +199,21 @@ async fn act(
     args: &Args,
     spec: &CallSpec,
     rules: &Rules,
+    receipt_file: Option<ReceiptFile>,
     signals: &mut Signals,
 ) -> Result<Done, Failure> {
     let grant = match claim::ask(scope, spec, args.wait.unwrap_or(0), signals).await? {
         Permission::Granted(grant) => grant,
         Permission::Refused(decision) => {
             tell_not_run(&decision);
-            return Ok(Done { text: String::new(), exit_code: of_decision(decision.decision.0) });
+            let exit_code = match decision.decision.0 {
+                DecisionKind::Reuse => args.done_exit,
+                decision => of_decision(decision),
+            };
+            if let (Some(file), Some(record)) = (receipt_file, &decision.record) {
+                file.write(record);
+            }
+            return Ok(Done { text: String::new(), exit_code });
         }
     };
     let variables = variables(&grant);
@@ -198,6 +222,7 @@ async fn act(
         variables: &variables,
         timeout_ms: args.timeout,
         grant: &grant,
+        is_streamed: args.stream,
     };
     let ran = job.run(signals).await;
     if let End::SpawnFailed(why) = &ran.end {
@@ -205,8 +230,9 @@ async fn act(
     }
     let class = rules.classify(&ran.end);
     if ran.output.dropped_bytes > 0 {
+        let what = if args.stream { "not hashed" } else { "dropped" };
         tell(&format!(
-            "the output is longer than {OUTPUT_BYTES_MAX} bytes: the last {} are dropped",
+            "the output is longer than {OUTPUT_BYTES_MAX} bytes: the last {} are {what}",
             ran.output.dropped_bytes
         ));
     }
@@ -221,8 +247,15 @@ async fn act(
     let attempt = grant.attempt();
     let recorded = grant.finish(report::outcome(&class, &ran)).await;
     let receipt_line = recorded.as_ref().ok().and_then(|answer| answer.receipt_line.as_deref());
-    print(&ran.output.bytes, receipt_line);
+    if let Some(stream) = ran.stream {
+        stream.finish().await;
+    }
+    let left_to_print = if args.stream { &[] } else { &ran.output.bytes[..] };
+    print(left_to_print, ran.output.bytes.last().copied(), receipt_line);
     let answer = recorded.map_err(|error| report::lost(error, &args.run, &args.call))?;
+    if let Some(file) = receipt_file {
+        file.write(&answer.record);
+    }
     if let Some(class_word) = &class.error_class {
         let status = class.status.as_str();
         tell(&format!("attempt {attempt} is recorded as {status} ({class_word})"));
@@ -294,11 +327,12 @@ fn tell(text: &str) {
     let _ = writeln!(anstream::stderr(), "recibo: {text}");
 }
 
-fn print(output: &[u8], receipt_line: Option<&str>) {
+/// Prints what is left of the output, whose last byte was this one, and the receipt.
+fn print(output: &[u8], last: Option<u8>, receipt_line: Option<&str>) {
     let mut stdout = std::io::stdout().lock();
     // Whoever closed the pipe has read enough; the outcome is recorded in any case.
     let _ = stdout.write_all(output);
-    if !output.is_empty() && !output.ends_with(b"\n") {
+    if last.is_some_and(|byte| byte != b'\n') {
         let _ = stdout.write_all(b"\n");
     }
     if let Some(line) = receipt_line {

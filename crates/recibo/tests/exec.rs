@@ -1,7 +1,8 @@
 //! `recibo exec` on a ledger of its own: what it prints, what it records, how it ends.
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use recibo_core::hash::OutputHash;
 use serde_json::Value;
@@ -84,6 +85,74 @@ fn m13_what_the_command_leaves_behind_is_named_and_left_alone() {
         // The time of the command, not of what it left behind.
         assert!(record["duration_ms"].as_u64().expect("a duration") < 1500, "{record}");
     }
+}
+
+#[test]
+fn a_stream_is_passed_on_as_it_comes_and_hashed_as_a_whole() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("data");
+    let gate = folder.path().join("gate");
+    let waits =
+        format!("echo one; while ! test -e '{}'; do sleep 0.01; done; printf two", gate.display());
+    let mut child = Command::new(env!("CARGO_BIN_EXE_recibo"))
+        .args(["exec", "--run", "r", "--call", "a", "--tool", "t", "--stream", "--", "sh", "-c"])
+        .arg(&waits)
+        .env("RECIBO_DATA", &data)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    let mut line = || lines.next().expect("a line").expect("text");
+    // The command ends only after its first line was seen.
+    assert_eq!(line(), "one");
+    std::fs::write(&gate, "").expect("a file");
+    assert_eq!(line(), "two");
+    assert!(line().starts_with("[receipt: zc-receipt-"));
+    assert!(child.wait().expect("it ends").success());
+    assert_eq!(record(&data, "a")["output_hash"], OutputHash::of_text("one\ntwo").to_string());
+
+    // Far more than the pipes hold, and a reader that goes.
+    let much = &["sh", "-c", "yes | head -c 3000000"][..];
+    let output = exec(&data, "b", &["--stream"], much);
+    assert_eq!(output.stdout.iter().filter(|byte| **byte == b'y').count(), 1_500_000);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_recibo"))
+        .args(["exec", "--run", "r", "--call", "c", "--tool", "t", "--stream", "--"])
+        .args(much)
+        .env("RECIBO_DATA", &data)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    drop(child.stdout.take());
+    assert!(child.wait().expect("it ends").success());
+    assert_eq!(record(&data, "b")["output_hash"], record(&data, "c")["output_hash"]);
+}
+
+#[test]
+fn what_is_done_already_is_no_failure_where_the_script_says_so() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("data");
+    let file = folder.path().join("receipt.json");
+    let options = ["--done-exit", "0", "--receipt-file", file.to_str().expect("text")];
+    let read = || -> Value {
+        let text = std::fs::read(&file).expect("a file");
+        std::fs::remove_file(&file).expect("a file");
+        serde_json::from_slice(&text).expect("a document")
+    };
+    assert_eq!(exec(&data, "a", &options, &["echo", "hi"]).status.code(), Some(0));
+    let first = read();
+    assert_eq!(first, record(&data, "a"));
+    assert!(first["token"].is_string());
+    let again = exec(&data, "a", &options, &["echo", "hi"]);
+    assert_eq!((again.status.code(), again.stdout.is_empty()), (Some(0), true), "{again:?}");
+    assert_eq!(read(), first);
+    assert_eq!(exec(&data, "a", &[], &["echo", "hi"]).status.code(), Some(21));
+    // A file that cannot be written is found before anything runs, and nothing is left over.
+    let missing = folder.path().join("missing/receipt.json");
+    let options = ["--receipt-file", missing.to_str().expect("text")];
+    let output = exec(&data, "b", &options, &["touch", "effect"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert_eq!(recibo(&data, &["call", "r", "b"]).status.code(), Some(1));
+    assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 1);
 }
 
 #[test]

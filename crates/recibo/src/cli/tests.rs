@@ -52,3 +52,18 @@ fn command_lines_are_read_as_documented() {
         assert_eq!(parses(line), is_good, "{line}");
     }
 }
+
+#[test]
+fn two_dashes_that_are_missing_are_hinted_at() {
+    for (line, hint) in [
+        ("recibo exec --run r --call c --tool t make test", "recibo exec ... -- make test"),
+        ("recibo mcp npx server", "recibo mcp -- npx SERVER"),
+        ("recibo exec --run r --call c --tool t --what", ""),
+        ("recibo run r s", ""),
+    ] {
+        let error = grammar().try_get_matches_from(line.split(' ')).unwrap_err();
+        let text = with_hint(error).to_string();
+        assert_eq!(text.contains("put --"), !hint.is_empty(), "{text}");
+        assert!(text.contains(hint), "{text}");
+    }
+}

@@ -16,6 +16,7 @@ use tokio::time::{sleep, timeout};
 use super::guard::Guard;
 use super::holders::{self, Holder};
 use super::signals::Signals;
+use super::stream::Stream;
 
 /// The clock is looked at this often: a machine that has slept must not find the command
 /// running beyond its lease.
@@ -60,6 +61,8 @@ pub struct Job<'a> {
     pub timeout_ms: Option<u64>,
     /// The permission to run it: its lease is renewed meanwhile.
     pub grant: &'a Grant,
+    /// Whether its stdout is passed on as it comes.
+    pub is_streamed: bool,
 }
 
 /// What became of a command.
@@ -73,6 +76,8 @@ pub struct Ran {
     /// The processes that it left behind with its stdout open, as far as they can be seen; `None`
     /// if its stdout was read to the end.
     pub left_behind: Option<Vec<Holder>>,
+    /// What of its stdout is not passed on yet, if it is passed on as it comes.
+    pub stream: Option<Stream>,
 }
 
 /// What a command wrote to stdout.
@@ -95,8 +100,13 @@ impl Job<'_> {
     /// Runs the command. It is over once the process has ended and its stdout is read; what still
     /// holds its stdout then, a daemon that it has started for instance, is left alone.
     pub async fn run(&self, signals: &mut Signals) -> Ran {
-        let not_run =
-            |end| Ran { end, output: Output::default(), duration_ms: 0, left_behind: None };
+        let not_run = |end| Ran {
+            end,
+            output: Output::default(),
+            duration_ms: 0,
+            left_behind: None,
+            stream: None,
+        };
         if signals.has_come().await {
             return not_run(End::NotBegun);
         }
@@ -132,7 +142,7 @@ impl Job<'_> {
         let left_behind = (!running.is_read).then(|| holders::of(&running.stdout));
         let ended_ms = running.ended_ms.unwrap_or_else(now_ms);
         let duration_ms = ended_ms.saturating_sub(began_ms);
-        Ran { end, output: running.output, duration_ms, left_behind }
+        Ran { end, output: running.output, duration_ms, left_behind, stream: running.stream }
     }
 
     fn start(&self, guard: Option<&Guard>) -> std::io::Result<Running> {
@@ -151,7 +161,16 @@ impl Job<'_> {
         let group = guard.map_or(own, Guard::group);
         let stdout = child.stdout.take().expect("stdout is a pipe");
         let output = Output::default();
-        Ok(Running { child, group, stdout, output, status: None, ended_ms: None, is_read: false })
+        Ok(Running {
+            child,
+            group,
+            stdout,
+            output,
+            stream: self.is_streamed.then(Stream::new),
+            status: None,
+            ended_ms: None,
+            is_read: false,
+        })
     }
 }
 
@@ -175,6 +194,7 @@ struct Running {
     group: Pid,
     stdout: ChildStdout,
     output: Output,
+    stream: Option<Stream>,
     status: Option<std::io::Result<ExitStatus>>,
     ended_ms: Option<u64>,
     is_read: bool,
@@ -243,12 +263,25 @@ impl Running {
     /// Waits for the process to end or to write. Nothing is lost if this is dropped.
     async fn step(&mut self) {
         let has_ended = self.status.is_some();
+        let read_before = self.output.bytes.len();
+        let is_full = self.stream.as_ref().is_some_and(Stream::is_full) && !has_ended;
+        let is_waiting = self.stream.as_ref().is_some_and(Stream::is_waiting);
+        let pass_on = async {
+            match &mut self.stream {
+                Some(stream) => stream.pass_on().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             status = self.child.wait(), if !has_ended => {
                 self.status = Some(status);
                 self.ended_ms = Some(now_ms());
             }
-            n = self.stdout.read_buf(&mut self.output.bytes), if !self.is_read => {
+            () = pass_on, if is_waiting => {}
+            n = self.stdout.read_buf(&mut self.output.bytes), if !self.is_read && !is_full => {
+                if let Some(stream) = &mut self.stream {
+                    stream.push(&self.output.bytes[read_before..]);
+                }
                 self.output.cut(OUTPUT_BYTES_MAX);
                 self.is_read = !matches!(n, Ok(n) if n > 0);
             }

@@ -49,7 +49,7 @@ Exit codes:
 
   The command was not run, since the ledger answered:
   20  wait: another attempt is under way
-  21  reuse: it is done already
+  21  reuse: it is done already (--done-exit names another code)
   22  check_status: ask the outside service what became of an earlier attempt
   23  stop: do not run it; `recibo explain` says why
 

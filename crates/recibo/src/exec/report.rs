@@ -59,7 +59,16 @@ mod tests {
         let of = |status, error_class: Option<&str>, bytes: &[u8], dropped_bytes| {
             let class = Class { status, error_class: error_class.map(str::to_owned) };
             let output = child::Output { bytes: bytes.to_vec(), dropped_bytes };
-            outcome(&class, &Ran { end: End::Exited(0), output, duration_ms: 5, left_behind: None })
+            outcome(
+                &class,
+                &Ran {
+                    end: End::Exited(0),
+                    output,
+                    duration_ms: 5,
+                    left_behind: None,
+                    stream: None,
+                },
+            )
         };
         let whole = of(OutcomeStatus::Ok, None, b"hi\n", 0);
         assert!(whole.summary.is_none() && whole.duration == Duration::from_millis(5));
