@@ -63,7 +63,8 @@ def call(raw_id, params):
         return answer(raw_id, '"error":{"code":-32602,"message":"no such tool"}')
     with lock:
         line = {"tool": plain(tool), "arguments": plain(arguments)}
-        line["ok"] = given.get("how") is None and "say" not in given
+        # Any other word, a mutated one too, has the text "done".
+        line["ok"] = given.get("how") not in ("error", "die") and "say" not in given
         effects.write(json.dumps(line) + "\n")
         effects.flush()
     if given.get("how") == "die":
