@@ -6,6 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::spawn;
 
+use recibo_tests::binary::Server;
+
+use super::proxy::{Proxy, Stage};
+
 /// Passes bytes between clients and the service.
 pub struct Relay {
     /// Its address, as that of a service.
@@ -80,4 +84,14 @@ fn pass(mut from: TcpStream, mut into: TcpStream, may_pass: impl Fn() -> bool) {
     for stream in [from, into] {
         let _ = stream.shutdown(Shutdown::Both);
     }
+}
+
+/// A proxy that reaches the service through a relay.
+pub fn behind_relay(stage: &Stage, server: &Server) -> (Relay, Proxy) {
+    let relay = Relay::start(&server.api.url);
+    let key = stage.path("key");
+    std::fs::write(&key, &server.api.key).expect("a file");
+    let words = ["--url", &relay.url, "--api-key-file", key.to_str().expect("text")];
+    let proxy = stage.start_bare(&words, "last");
+    (relay, proxy)
 }

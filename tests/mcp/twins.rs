@@ -4,6 +4,7 @@ use recibo_tests::binary::Server;
 use serde_json::{Value, json};
 
 use super::proxy::{Proxy, Stage, call, calls, outcome, receipt, request};
+use super::relay::behind_relay;
 
 fn text(answer: &Value) -> &str {
     answer["result"]["content"][0]["text"].as_str().expect("a text")
@@ -177,4 +178,54 @@ fn a_call_may_outlast_its_lease_which_is_renewed() {
         proxy.end();
         assert_eq!(outcomes(&server), ["1 ok -"]);
     }
+}
+
+/// The host may take its time over a question of the server.
+#[test]
+fn what_the_server_asked_for_continues_the_call_within_its_lease_only() {
+    let stage = Stage::new();
+    let server = Server::start(&stage.data());
+    let mut proxy = stage.start(&["--lease", "2s"]);
+    let line = r#"{"jsonrpc":"2.0","id":@ID@,"result":{"resultType":"input_required",
+        "requestState":"s","inputRequests":{}}}"#
+        .replace("\n        ", "");
+    let charge = |id: u64, state: Option<&str>| {
+        let params = json!({"name": "charge", "arguments": {"say": [line]}, "requestState": state});
+        request(id, "tools/call", params)
+    };
+    assert_eq!(proxy.ask(&charge(1, None))["result"]["requestState"], "s");
+    assert_eq!(proxy.ask(&charge(2, Some("s")))["result"]["requestState"], "s");
+    assert_eq!(stage.effects().len(), 2, "the second one belongs to the first");
+    let id = calls(&server)[0]["tool_call_id"].as_str().expect("an id").to_owned();
+    let path = format!("{}/decision?wait_ms=10000", recibo_tests::api::call_path("r", &id));
+    assert_eq!(server.api.get(&path).str("state"), "unknown");
+    // Now the ledger decides, as of any call that does the same.
+    let refused = proxy.ask(&charge(3, Some("s")));
+    assert!(text(&refused).contains("nobody knows"), "{refused}");
+    assert_eq!(stage.effects().len(), 2);
+}
+
+/// What was said to nobody was not said.
+#[test]
+fn a_late_success_is_not_told_to_a_host_that_has_cancelled() {
+    let stage = Stage::new();
+    let server = Server::start(&stage.data());
+    let (relay, mut proxy) = behind_relay(&stage, &server);
+    let gate = stage.path("gate");
+    let charge = |id: u64| call(id, "charge", json!({ "wait": gate }));
+    proxy.say(&charge(1));
+    stage.wait_for_effects(1);
+    cancel(&mut proxy, 1);
+    std::fs::write(&gate, "").expect("a file");
+    assert!(receipt(&proxy.hear_json()).is_some());
+    relay.hold(true);
+    proxy.say(&charge(2));
+    cancel(&mut proxy, 2);
+    assert_eq!(proxy.ask(&request(3, "ping", json!({})))["id"], 3);
+    relay.hold(false);
+    let fourth = proxy.ask(&charge(4));
+    assert_eq!(fourth["id"], 4, "nobody waits for the second one: {fourth}");
+    assert!(text(&fourth).contains("has succeeded in the meantime"), "{fourth}");
+    assert_eq!(stage.effects().len(), 1);
+    assert!(receipt(&proxy.ask(&charge(5))).is_some());
 }

@@ -39,19 +39,32 @@ pub(crate) async fn settle(context: &Context, contract: &ToolContract, twin: &Tw
 pub(crate) async fn told(context: &Context, advice: &DecisionAnswer) -> Option<ToolResult> {
     let run = &context.run;
     let result_of = |record: &Record| context.kept.result(record);
-    let text = words_on_twin(&run.ledger, &run.told, advice, result_of).await?;
-    Some(result::not_run(advice, text))
+    let words = words_on_twin(&run.ledger, &run.told, advice, result_of).await?;
+    if let Some((run_id, tool_call_id)) = &words.success {
+        run.told.note(run_id, tool_call_id);
+    }
+    Some(result::not_run(advice, words.text))
+}
+
+/// What a model is told of a twin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TwinWords {
+    /// The text.
+    pub text: String,
+    /// The late success that the text tells of: run and call. [`ToldSuccesses::note`] it when the
+    /// model has the text: from then on that success holds nothing back.
+    pub success: Option<(String, String)>,
 }
 
 /// What a model is told of a call that another one holds back, since it does the same: which one
-/// it is, what is known of it, and who can settle it. A success is told once, with its result
-/// where `result_of` has it. `None` if none holds the call back.
+/// it is, what is known of it, and who can settle it; a success with its result where `result_of` has
+/// it. `None` if none holds the call back.
 pub async fn words_on_twin(
     ledger: &Ledger,
     told: &ToldSuccesses,
     advice: &DecisionAnswer,
     result_of: impl FnOnce(&Record) -> Option<String>,
-) -> Option<String> {
+) -> Option<TwinWords> {
     let twin = twin_of(advice)?;
     let run_id = told.run_of(twin);
     // An answer to a wait has the twin's record at hand, the ledger's own has none.
@@ -61,19 +74,21 @@ pub async fn words_on_twin(
         None => look(ledger, run_id, twin).await.and_then(|known| known.record),
     };
     let name = words::call_name(told.run_id(), run_id, &twin.tool_call_id);
-    Some(match advice.reason.0 {
+    let is_success = advice.reason.0 == Reason::TwinOkLate;
+    let success = is_success.then(|| (run_id.to_owned(), twin.tool_call_id.clone()));
+    let text = match advice.reason.0 {
         Reason::TwinUnknown => {
             let since = record.as_ref().and_then(since);
             words::twin_unknown(&name, run_id, twin, since.as_deref())
         }
         Reason::TwinInFlight => words::twin_in_flight(&name),
         _ => {
-            told.note(run_id, &twin.tool_call_id);
             let result = record.as_ref().and_then(result_of);
             let line = record.and_then(|record| record.token).map(|t| result::line_of(&t));
             words::twin_ok(&name, result.as_deref(), line.as_deref())
         }
-    })
+    };
+    Some(TwinWords { text, success })
 }
 
 /// The twin's own decision. Without one the text says less.

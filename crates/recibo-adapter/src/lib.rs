@@ -49,7 +49,7 @@ pub use claim::{CallSpec, Permission};
 pub use contract::{Shown, StatusQuestion, ToolContract};
 pub use error::LedgerError;
 pub use grant::Grant;
-pub use held_back::words_on_twin;
+pub use held_back::{TwinWords, words_on_twin};
 pub use lease::{last_moment_ms, now_ms};
 pub use leased::LeaseEnd;
 pub use ledger::{Finding, Ledger};

@@ -104,8 +104,8 @@ pub(super) fn unknown(case: &Case<'_>) -> Vec<String> {
         }
         if is_answered {
             text.push_str(
-                " An answer that tells of a failure is no evidence either way: half of the work \
-                 may have been done before.",
+                " The answer that came is no evidence either way: half of the work may have been \
+                 done before.",
             );
         }
         list.push(text);

@@ -15,6 +15,7 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::memory::Memory;
+use super::refusal::Refusal;
 use super::{names, refusal, tell};
 use crate::failure::Failure;
 use crate::ledger::{Purpose, find_for_adapter};
@@ -46,7 +47,7 @@ pub enum Verdict {
     /// Another attempt is under way.
     Wait,
     /// Do not run it; what the model is told.
-    Refuse(String),
+    Refuse(Refusal),
 }
 
 impl Admission {
@@ -114,7 +115,7 @@ impl Admission {
                 tell(&format!("{}: {}", spec.tool_call_id, visible(&error.to_string())));
                 self.without_ledger()
             }
-            Ok(Err(error)) => Verdict::Refuse(refusal::of_error(&error)),
+            Ok(Err(error)) => Verdict::Refuse(refusal::of_error(&error).into()),
             Err(failure) => {
                 tell_failure(&failure);
                 self.without_ledger()
@@ -123,7 +124,7 @@ impl Admission {
     }
 
     /// What the model is told of a decision that is no permission.
-    async fn words(&self, decision: &DecisionAnswer) -> String {
+    async fn words(&self, decision: &DecisionAnswer) -> Refusal {
         let Memory { told, .. } = &self.memory;
         let result_of = |record: &Record| self.memory.result(record);
         let of_twin = match self.scope().await {
@@ -131,14 +132,14 @@ impl Admission {
             Err(_) => None,
         };
         match of_twin {
-            Some(text) => refusal::of_twin(&text),
-            None => refusal::of_decision(decision),
+            Some(words) => Refusal { text: refusal::of_twin(&words.text), success: words.success },
+            None => refusal::of_decision(decision).into(),
         }
     }
 
     fn without_ledger(&self) -> Verdict {
         if !self.fail_open {
-            return Verdict::Refuse(refusal::unreachable());
+            return Verdict::Refuse(refusal::unreachable().into());
         }
         let count = self.unrecorded.fetch_add(1, Ordering::Relaxed) + 1;
         tell(&format!(

@@ -7,7 +7,7 @@ use std::time::Duration;
 use recibo_adapter::{Grant, now_ms};
 use tokio::time::timeout;
 
-use super::call::{Check, Permit, Stay, write};
+use super::call::{Check, Permit, Stay};
 use super::follow::Follower;
 use super::io::Written;
 use super::message::place;
@@ -59,8 +59,8 @@ impl Plan {
         plan
     }
 
-    /// Sends the batch without what may not be sent. With calls in it, it goes on once the ledger
-    /// has said something to each of them.
+    /// Sends the batch without what may not be sent. With calls in it, it goes on after the ledger
+    /// has decided every call.
     pub async fn carry_out(mut self, session: Arc<Session>, line: Vec<u8>) {
         if self.calls.is_empty() {
             if let Some(line) = self.kept_line(&line) {
@@ -86,7 +86,8 @@ impl Plan {
             release(ticket);
             for (pending, stay) in stays {
                 if let Some(why) = stay.settle().await {
-                    self.answers.push(pending.request.answer(&why));
+                    session.admission.memory.told(why.success);
+                    self.answers.push(pending.request.answer(&why.text));
                 }
             }
             self.answer(&session).await;
@@ -128,7 +129,7 @@ impl Plan {
         let written = match (guard, self.kept_line(line)) {
             (Ok(mut guard), Some(line)) => {
                 let left = sent.iter().filter_map(|(_, grant)| grant.as_ref()).map(Grant::left);
-                write(&mut guard, &line, left.min()).await
+                guard.write_within(&line, left.min().unwrap_or(Duration::MAX)).await
             }
             _ => Written::Nothing,
         };

@@ -2,15 +2,16 @@
 
 use std::time::Duration;
 
-use recibo_adapter::{CallSpec, Grant, Outcome, OutcomeStatus};
+use recibo_adapter::{CallSpec, Grant, Outcome, OutcomeStatus, now_ms};
 use recibo_core::json::canonicalize;
 use tokio::time::timeout;
 
 use super::admission::Verdict;
-use super::calls::{self, Events, Kind, Taken, Use};
-use super::io::{WriteGuard, Written};
+use super::calls::{self, Events, Sending, Taken, Use};
+use super::io::Written;
 use super::message::Id;
 use super::queue::Ticket;
+use super::refusal::Refusal;
 use super::session::Session;
 use super::strict::{HostCall, Unfit};
 use super::{refusal, tell};
@@ -31,7 +32,7 @@ pub enum Permit {
     /// It may; without a grant it is not recorded.
     Go(Option<Grant>),
     /// It may not; what the model is told.
-    No(String),
+    No(Refusal),
 }
 
 /// A permitted call at the moment of sending.
@@ -47,7 +48,16 @@ pub struct Stay {
     grant: Option<Grant>,
     error_class: &'static str,
     /// What the model is told; `None` if nobody waits for an answer.
-    why: Option<String>,
+    why: Option<Refusal>,
+}
+
+/// What is known of a call for which only its answer is waited: no arguments.
+pub struct Sent {
+    raw_id: String,
+    tool: String,
+    input_hash: String,
+    /// The call's id in the ledger.
+    pub tool_call_id: String,
 }
 
 /// What becomes of a request that stands before the ledger.
@@ -67,11 +77,14 @@ impl Request {
             Ok(request) => request,
             Err(answer) => return Begun::Refused(answer),
         };
-        if let Some(events) = request.continued(session) {
-            return match session.calls.continue_with(&request.id, events, Kind::Continuation) {
-                Ok(()) => Begun::Continues,
-                Err(taken) => Begun::Refused(request.answer(why_taken(taken))),
-            };
+        if request.is_continued {
+            let input = input(&request.spec.tool, request.spec.input_hash, request.state.clone());
+            match session.calls.bring_input(&request.id, &input, now_ms()) {
+                Some(Ok(())) => return Begun::Continues,
+                Some(Err(taken)) => return Begun::Refused(request.answer(why_taken(taken))),
+                // Nobody waits for that any more: the ledger decides.
+                None => {}
+            }
         }
         match session.calls.begin(&request.id, events) {
             Ok(used) => Begun::Call(Box::new(request.named(session, used))),
@@ -111,21 +124,17 @@ impl Request {
         self
     }
 
-    /// Whether it brings an earlier call what that was waiting for, and which.
-    fn continued(&self, session: &Session) -> Option<Events> {
-        if !self.is_continued {
-            return None;
+    /// What is kept of it once it was sent.
+    pub fn sent(self) -> Sent {
+        Sent {
+            raw_id: self.raw_id,
+            tool: self.spec.tool,
+            input_hash: self.spec.input_hash.to_string(),
+            tool_call_id: self.spec.tool_call_id,
         }
-        session.calls.take_input(&self.input(self.state.clone()))
     }
 
-    /// How a request is found that goes on with this call.
-    pub fn input(&self, state: Option<String>) -> calls::Input {
-        (self.spec.tool.clone(), self.spec.input_hash.to_string(), state)
-    }
-
-    /// Asks the ledger. Calls that follow wait for this one only as long as nobody else is
-    /// waited for.
+    /// Asks the ledger. Releases the ticket before it waits for another attempt.
     pub async fn permit(&self, session: &Session, ticket: &mut Option<Ticket>) -> Permit {
         session.calls.reports.before().await;
         let mut verdict = session.admission.ask(&self.spec, false).await;
@@ -147,27 +156,33 @@ impl Request {
     /// call. Waits for nothing: the way to the server is held meanwhile.
     pub fn check(&self, session: &Session, permit: Permit, is_open: bool) -> Check {
         let grant = match permit {
-            Permit::No(why) => return self.stay(session, None, "refused", Some(why)),
+            Permit::No(why) => return Check::Stay(self.refuse(session, why)),
             Permit::Go(grant) => grant,
         };
-        if grant.as_ref().is_some_and(|grant| !grant.may_send()) {
-            return self.stay(session, grant, "lease_over", Some(refusal::too_late()));
-        }
-        if !is_open {
-            return self.stay(session, grant, "not_sent", Some(refusal::closed()));
-        }
-        if session.calls.send(&self.id) {
-            return Check::Send(grant);
-        }
-        self.stay(session, grant, "cancelled", None)
+        let (error_class, why) = if grant.as_ref().is_some_and(|grant| !grant.may_send()) {
+            ("lease_over", Some(refusal::too_late()))
+        } else if !is_open {
+            ("not_sent", Some(refusal::closed()))
+        } else {
+            match session.calls.send(&self.id) {
+                Sending::Go => return Check::Send(grant),
+                Sending::Cancelled => ("cancelled", None),
+                Sending::Gone => ("not_sent", Some(refusal::closed())),
+            }
+        };
+        Check::Stay(self.stay(session, grant, error_class, why))
+    }
+
+    /// The ledger does not permit it. A host that has cancelled it meanwhile reads no answer.
+    pub fn refuse(&self, session: &Session, why: Refusal) -> Stay {
+        let is_wanted = session.calls.is_wanted(&self.id);
+        session.calls.forget(&self.id);
+        Stay { grant: None, error_class: "not_sent", why: is_wanted.then_some(why) }
     }
 
     /// Nothing of the call was written within its time.
     pub fn stuck(&self, session: &Session, grant: Option<Grant>) -> Stay {
-        match self.stay(session, grant, "not_sent", Some(refusal::too_late())) {
-            Check::Stay(stay) => stay,
-            Check::Send(_) => unreachable!("it stays"),
-        }
+        self.stay(session, grant, "not_sent", Some(refusal::too_late()))
     }
 
     fn stay(
@@ -176,36 +191,51 @@ impl Request {
         grant: Option<Grant>,
         error_class: &'static str,
         why: Option<String>,
-    ) -> Check {
+    ) -> Stay {
         session.calls.forget(&self.id);
-        Check::Stay(Stay { grant, error_class, why })
+        Stay { grant, error_class, why: why.map(Refusal::from) }
     }
 
-    /// Sends the call, within the time of its permission, and gives its grant; else what is to
-    /// be recorded and answered.
+    /// Sends the call, within the time of its permission, and gives its grant and the moment;
+    /// else what is to be recorded and answered.
     pub async fn send(
         &self,
         session: &Session,
         permit: Permit,
         line: &[u8],
-    ) -> Result<(Option<Grant>, Written), Stay> {
-        let left = match &permit {
-            Permit::Go(Some(grant)) => grant.left(),
-            _ => Duration::MAX,
+    ) -> Result<(Option<Grant>, Written, u64), Stay> {
+        let grant = match permit {
+            Permit::No(why) => return Err(self.refuse(session, why)),
+            Permit::Go(grant) => grant,
         };
+        let left = grant.as_ref().map_or(Duration::MAX, Grant::left);
         // Whoever writes may be held up by a server that does not read.
         let Ok(mut guard) = timeout(left, session.to_server.guard()).await else {
-            let Permit::Go(grant) = permit else { unreachable!("only a grant has an end") };
             return Err(self.stuck(session, grant));
         };
+        let permit = Permit::Go(grant);
         let grant = match self.check(session, permit, guard.is_open()) {
             Check::Send(grant) => grant,
             Check::Stay(stay) => return Err(stay),
         };
-        match write(&mut guard, line, grant.as_ref().map(Grant::left)).await {
+        let sent_at_ms = now_ms();
+        let left = grant.as_ref().map_or(Duration::MAX, Grant::left);
+        match guard.write_within(line, left).await {
             Written::Nothing => Err(self.stuck(session, grant)),
-            written => Ok((grant, written)),
+            written => Ok((grant, written, sent_at_ms)),
         }
+    }
+
+    /// An answer of our own.
+    pub fn answer(&self, why: &str) -> String {
+        refusal::answer(&self.raw_id, why)
+    }
+}
+
+impl Sent {
+    /// How a request is found that goes on with this call.
+    pub fn input(&self, state: Option<String>) -> calls::Input {
+        input(&self.tool, &self.input_hash, state)
     }
 
     /// An answer of our own.
@@ -224,21 +254,10 @@ impl Request {
     }
 }
 
-/// Writes what is permitted for so long; without a limit, for as long as it takes.
-pub async fn write(guard: &mut WriteGuard<'_>, line: &[u8], left: Option<Duration>) -> Written {
-    match left {
-        Some(left) => guard.write_within(line, left).await,
-        None => match guard.write(line).await {
-            true => Written::Whole,
-            false => Written::Nothing,
-        },
-    }
-}
-
 impl Stay {
     /// Records that nothing was sent, so that there was no effect; gives the text for the model,
     /// if it waits for one.
-    pub async fn settle(self) -> Option<String> {
+    pub async fn settle(self) -> Option<Refusal> {
         if let Some(grant) = self.grant {
             let (status, gone) = (OutcomeStatus::RetryableError, grant.since_asked());
             // If this fails, the end of the lease makes it `unknown`.
@@ -246,6 +265,10 @@ impl Stay {
         }
         self.why
     }
+}
+
+fn input(tool: &str, input_hash: impl ToString, state: Option<String>) -> calls::Input {
+    (tool.to_owned(), input_hash.to_string(), state)
 }
 
 /// The answer to a request that is no call.

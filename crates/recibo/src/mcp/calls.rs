@@ -14,8 +14,10 @@ use super::reports::{Report, Reports};
 
 /// Ids that are remembered after their answer. An id takes about a hundred bytes.
 const KNOWN_MAX: usize = 1 << 16;
-/// Requests other than calls that may be without an answer.
+/// Requests other than calls that may be without an answer, cancelled ones not counted.
 const OTHERS_MAX: usize = 1 << 14;
+/// Ids of such requests, cancelled ones too: their answers need not come, and may.
+const OTHER_IDS_MAX: usize = 1 << 16;
 /// Calls whose outcome is recorded as unknown and whose answer is still waited for.
 const GIVEN_UP_MAX: usize = 1 << 10;
 
@@ -90,6 +92,17 @@ pub enum Cancel {
     Drop,
 }
 
+/// Whether a call that has permission may be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sending {
+    /// It may.
+    Go,
+    /// The host has cancelled it.
+    Cancelled,
+    /// Nobody is there to take it.
+    Gone,
+}
+
 /// A request that is no call, as far as its answer concerns this proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Other {
@@ -146,7 +159,21 @@ enum Phase {
 struct Open {
     phase: Phase,
     kind: Kind,
+    /// `None` once nobody follows the call.
+    events: Option<Events>,
+}
+
+/// A request that is no call, without an answer.
+struct Asked {
+    other: Other,
+    is_cancelled: bool,
+}
+
+/// A call that waits for input of the host.
+struct Parked {
     events: Events,
+    /// After this moment nothing may be sent for it.
+    last_moment_ms: u64,
 }
 
 #[derive(Default)]
@@ -165,9 +192,10 @@ pub struct Calls {
 
 struct Inner {
     open: HashMap<Id, Open>,
-    others: HashMap<Id, Vec<Other>>,
+    others: HashMap<Id, Vec<Asked>>,
+    others_open: usize,
     tasks: HashMap<String, Events>,
-    inputs: HashMap<Input, Events>,
+    inputs: HashMap<Input, Parked>,
     given_up: VecDeque<Events>,
     known: HashMap<Id, Known>,
     round: u32,
@@ -181,6 +209,7 @@ impl Default for Inner {
         Self {
             open: HashMap::new(),
             others: HashMap::new(),
+            others_open: 0,
             tasks: HashMap::new(),
             inputs: HashMap::new(),
             given_up: VecDeque::new(),
@@ -198,7 +227,7 @@ impl Calls {
     pub fn begin(&self, id: &Id, events: Events) -> Result<Use, Taken> {
         let mut inner = self.lock();
         inner.check(id)?;
-        let open = Open { phase: Phase::Claiming, kind: Kind::Call, events };
+        let open = Open { phase: Phase::Claiming, kind: Kind::Call, events: Some(events) };
         inner.open.insert(id.clone(), open);
         let round = inner.round;
         let known = inner.know(id);
@@ -216,11 +245,26 @@ impl Calls {
             return Ok(());
         }
         inner.know(id);
-        if kind == Kind::Continuation {
-            let _ = events.send(Event::Continued);
-        }
-        inner.open.insert(id.clone(), Open { phase: Phase::Sent, kind, events });
+        inner.open.insert(id.clone(), Open { phase: Phase::Sent, kind, events: Some(events) });
         Ok(())
+    }
+
+    /// The host sends a call again with what the server had asked for. `None` if no call waits
+    /// for that, or its permission is over.
+    pub fn bring_input(&self, id: &Id, input: &Input, at_ms: u64) -> Option<Result<(), Taken>> {
+        let events = {
+            let mut inner = self.lock();
+            if inner.inputs.get(input)?.last_moment_ms <= at_ms {
+                return None;
+            }
+            if let Err(taken) = inner.check(id) {
+                return Some(Err(taken));
+            }
+            inner.inputs.remove(input)?.events
+        };
+        // If the follower has ended, the server's answer passes as it comes.
+        let _ = events.send(Event::Continued);
+        Some(self.continue_with(id, events, Kind::Continuation))
     }
 
     /// A request that is no call.
@@ -229,7 +273,7 @@ impl Calls {
         if inner.open.contains_key(id) {
             return Err(Taken::SameId);
         }
-        if inner.others.len() >= OTHERS_MAX {
+        if inner.others_open >= OTHERS_MAX || inner.others.len() >= OTHER_IDS_MAX {
             return Err(Taken::TooMany);
         }
         if other == Other::Initialize && std::mem::replace(&mut inner.is_initialized, true) {
@@ -239,21 +283,30 @@ impl Calls {
         if let Some(known) = inner.known.get_mut(id) {
             known.is_answered = false;
         }
-        inner.others.entry(id.clone()).or_default().push(other);
+        inner.others.entry(id.clone()).or_default().push(Asked { other, is_cancelled: false });
+        inner.others_open += 1;
         Ok(())
     }
 
-    /// The call is about to be sent. `false` if it was cancelled, or nobody is there to take it.
-    pub fn send(&self, id: &Id) -> bool {
+    /// The call is about to be sent.
+    pub fn send(&self, id: &Id) -> Sending {
         let mut inner = self.lock();
-        let is_server_gone = inner.is_server_gone;
-        match inner.open.get_mut(id) {
-            Some(open) if open.phase == Phase::Claiming && !is_server_gone => {
-                open.phase = Phase::Sent;
-                true
-            }
-            _ => false,
+        if inner.is_server_gone {
+            return Sending::Gone;
         }
+        match inner.open.get_mut(id) {
+            Some(open) if open.phase == Phase::Claiming => {
+                open.phase = Phase::Sent;
+                Sending::Go
+            }
+            _ => Sending::Cancelled,
+        }
+    }
+
+    /// Whether the host still waits for a call that was not sent.
+    pub fn is_wanted(&self, id: &Id) -> bool {
+        let inner = self.lock();
+        inner.is_server_gone || inner.open.get(id).is_some_and(|open| open.phase == Phase::Claiming)
     }
 
     /// It was not sent and will not be.
@@ -263,17 +316,23 @@ impl Calls {
 
     /// The host cancels a request.
     pub fn cancel(&self, id: &Id) -> Cancel {
-        match self.lock().open.get_mut(id) {
+        let mut inner = self.lock();
+        match inner.open.get_mut(id) {
             Some(open) if open.phase == Phase::Sent => {
-                // Who listens no more has its answer.
-                let _ = open.events.send(Event::Cancelled(self.reports.begin()));
+                if let Some(events) = &open.events {
+                    // If the follower has ended, the call is answered already.
+                    let _ = events.send(Event::Cancelled(self.reports.begin()));
+                }
                 Cancel::Send
             }
             Some(open) => {
                 open.phase = Phase::Cancelled;
                 Cancel::Drop
             }
-            None => Cancel::Send,
+            None => {
+                inner.cancel_other(id);
+                Cancel::Send
+            }
         }
     }
 
@@ -302,23 +361,19 @@ impl Calls {
     }
 
     /// The call goes on when the host brings what it was asked for.
-    pub fn park_input(&self, input: Input, events: Events) {
+    /// Nothing may be sent for it after this moment.
+    pub fn park_input(&self, input: Input, events: Events, last_moment_ms: u64) {
         let mut inner = self.lock();
         if inner.is_server_gone {
             let _ = events.send(Event::Gone(inner.gone_class()));
             return;
         }
-        inner.inputs.insert(input, events);
+        inner.inputs.insert(input, Parked { events, last_moment_ms });
     }
 
     /// Who is to hear of a task.
     pub fn task(&self, task: &str) -> Option<Events> {
         self.lock().tasks.get(task).cloned()
-    }
-
-    /// Who is to hear of a call that is brought what it waits for.
-    pub fn take_input(&self, input: &Input) -> Option<Events> {
-        self.lock().inputs.remove(input)
     }
 
     /// The outcome of a call is recorded as unknown; its answer may still come. Of too many such
@@ -337,9 +392,9 @@ impl Calls {
     pub fn end(&self, events: &Events) {
         let mut inner = self.lock();
         inner.tasks.retain(|_, other| !other.same_channel(events));
-        inner.inputs.retain(|_, other| !other.same_channel(events));
+        inner.inputs.retain(|_, parked| !parked.events.same_channel(events));
         inner.given_up.retain(|other| !other.same_channel(events));
-        inner.open.retain(|_, open| !open.events.same_channel(events));
+        inner.open.retain(|_, open| !open.leads_to(events));
     }
 
     /// Nobody follows the call any more, but its request is without an answer: the id stays taken,
@@ -347,7 +402,10 @@ impl Calls {
     pub fn abandon(&self, events: &Events) {
         let mut inner = self.lock();
         inner.tasks.retain(|_, other| !other.same_channel(events));
-        inner.inputs.retain(|_, other| !other.same_channel(events));
+        inner.inputs.retain(|_, parked| !parked.events.same_channel(events));
+        for open in inner.open.values_mut().filter(|open| open.leads_to(events)) {
+            open.events = None;
+        }
     }
 
     /// Whether no call is under way.
@@ -366,10 +424,10 @@ impl Calls {
         let mut inner = self.lock();
         inner.is_server_gone = true;
         let class = inner.gone_class();
-        let open = std::mem::take(&mut inner.open).into_values().map(|open| open.events);
+        let open = std::mem::take(&mut inner.open).into_values().filter_map(|open| open.events);
         let tasks = std::mem::take(&mut inner.tasks).into_values();
-        let inputs = std::mem::take(&mut inner.inputs).into_values();
-        // Of these some wait for nothing that has a name here.
+        let inputs = std::mem::take(&mut inner.inputs).into_values().map(|parked| parked.events);
+        // Some given-up calls have no open request, task or input.
         let given_up = std::mem::take(&mut inner.given_up);
         for events in open.chain(tasks).chain(inputs).chain(given_up) {
             let _ = events.send(Event::Gone(class));
@@ -378,6 +436,12 @@ impl Calls {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
         self.inner.lock().expect("no holder panics")
+    }
+}
+
+impl Open {
+    fn leads_to(&self, events: &Events) -> bool {
+        self.events.as_ref().is_some_and(|own| own.same_channel(events))
     }
 }
 
@@ -414,14 +478,28 @@ impl Inner {
             if let Some(known) = self.known.get_mut(id) {
                 known.is_answered = true;
             }
-            return Some(Whose::Call(open.events, open.kind));
+            return Some(match open.events {
+                Some(events) => Whose::Call(events, open.kind),
+                None => Whose::Stranger,
+            });
         }
         let others = self.others.get_mut(id)?;
-        let other = others.remove(0);
+        let asked = others.remove(0);
         if others.is_empty() {
             self.others.remove(id);
         }
-        Some(Whose::Other(other))
+        self.others_open -= usize::from(!asked.is_cancelled);
+        Some(Whose::Other(asked.other))
+    }
+
+    /// A server need not answer a cancelled request. Its id stays taken all the same: an answer
+    /// that comes is never taken for the answer to a call.
+    fn cancel_other(&mut self, id: &Id) {
+        let mut asked = self.others.get_mut(id).into_iter().flatten();
+        if let Some(asked) = asked.find(|asked| !asked.is_cancelled) {
+            asked.is_cancelled = true;
+            self.others_open -= 1;
+        }
     }
 
     fn gone_class(&self) -> &'static str {
@@ -455,7 +533,7 @@ mod tests {
 
     fn sent(calls: &Calls, id: &str) -> (Id, UnboundedReceiver<Event>) {
         let (id, heard) = begun(calls, id);
-        assert!(calls.send(&id));
+        assert_eq!(calls.send(&id), Sending::Go);
         (id, heard)
     }
 
@@ -475,7 +553,7 @@ mod tests {
         assert_eq!(calls.begin(&id, unbounded_channel().0), Err(Taken::SameId));
         assert_eq!(whose(&calls, "1"), "nobody");
         assert_eq!(calls.cancel(&id), Cancel::Drop);
-        assert!(!calls.send(&id));
+        assert_eq!(calls.send(&id), Sending::Cancelled);
         assert!(heard.try_recv().is_err());
     }
 
@@ -498,7 +576,7 @@ mod tests {
             let id = Id::read("1");
             assert_eq!(calls.begin(&id, events.clone()), Ok(Use { round: 1, number }));
             assert_eq!(calls.begin(&id, events), Err(Taken::SameId));
-            assert!(calls.send(&id));
+            assert_eq!(calls.send(&id), Sending::Go);
             assert_eq!(whose(&calls, "1"), "call");
         }
         for _ in 0..2 {
@@ -549,7 +627,7 @@ mod tests {
     fn calls_that_were_given_up_are_bounded() {
         let calls = Calls::default();
         let (_, mut first) = sent(&calls, "0");
-        let of = |id: &str| calls.lock().open[&Id::read(id)].events.clone();
+        let of = |id: &str| calls.lock().open[&Id::read(id)].events.clone().expect("followed");
         calls.give_up(&of("0"));
         let mut kept = Vec::new();
         for number in 1..=GIVEN_UP_MAX {
@@ -559,6 +637,48 @@ mod tests {
         }
         assert!(matches!(first.try_recv(), Ok(Event::Forgotten)));
         assert_eq!(calls.lock().given_up.len(), GIVEN_UP_MAX);
+    }
+
+    #[test]
+    fn cancelled_requests_are_not_counted_and_their_ids_stay_taken() {
+        let calls = Calls::default();
+        for number in 0..2 * OTHERS_MAX {
+            let id = Id::read(&number.to_string());
+            assert_eq!(calls.request(&id, Other::Any), Ok(()));
+            assert_eq!(calls.cancel(&id), Cancel::Send);
+        }
+        assert_eq!(calls.begin(&Id::read("0"), unbounded_channel().0), Err(Taken::SameId));
+        assert_eq!(whose(&calls, "0"), "other");
+        for number in 0..OTHERS_MAX {
+            let id = Id::read(&format!("\"{number}\""));
+            assert_eq!(calls.request(&id, Other::Any), Ok(()));
+        }
+        assert_eq!(calls.request(&Id::read("-1"), Other::Any), Err(Taken::TooMany));
+    }
+
+    #[test]
+    fn input_that_comes_after_the_lease_continues_nothing() {
+        let calls = Calls::default();
+        let (id, mut heard) = sent(&calls, "1");
+        let Whose::Call(events, _) = calls.answered(&id) else { panic!("it is a call's") };
+        let input: Input = ("pay".into(), "hash".into(), Some("state".into()));
+        calls.park_input(input.clone(), events, 1000);
+        let next = Id::read("2");
+        assert_eq!(calls.bring_input(&next, &input, 1000), None);
+        // An id that is taken costs nothing.
+        let (taken, _other) = sent(&calls, "3");
+        assert_eq!(calls.bring_input(&taken, &input, 999), Some(Err(Taken::SameId)));
+        assert_eq!(calls.bring_input(&next, &input, 999), Some(Ok(())));
+        assert!(matches!(heard.try_recv(), Ok(Event::Continued)));
+        assert_eq!(calls.bring_input(&Id::read("4"), &input, 999), None);
+    }
+
+    #[test]
+    fn a_call_that_the_server_cannot_take_any_more_was_not_cancelled() {
+        let calls = Calls::default();
+        let (id, _heard) = begun(&calls, "1");
+        calls.server_gone();
+        assert_eq!(calls.send(&id), Sending::Gone);
     }
 
     #[test]

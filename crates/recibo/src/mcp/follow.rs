@@ -5,23 +5,30 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use recibo_adapter::{Effect, Grant, LedgerError, Outcome, OutcomeStatus, Output, now_ms};
+use recibo_adapter::{
+    Effect, Grant, LedgerError, Outcome, OutcomeAnswer, OutcomeStatus, Output, now_ms,
+};
 use recibo_core::visible::visible;
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::answer::{Reading, Success};
-use super::call::Request;
+use super::call::{Request, Sent};
 use super::calls::{Answer, Event, Events, Kind, Reply};
 use super::io::Written;
 use super::message::Members;
 use super::session::Session;
 use super::{refusal, tell};
 
+/// How long an answer waits for the ledger: as long as the ledger has for one request.
+const REPORT_WAIT: Duration = Duration::from_secs(20);
+/// How long the server has to take a cancellation.
+const CANCEL_WAIT: Duration = Duration::from_secs(5);
+
 /// Follows a call that was sent, to its end.
 pub struct Follower {
     session: Arc<Session>,
-    request: Request,
+    request: Sent,
     events: Events,
     grant: Option<Grant>,
     sent_at_ms: u64,
@@ -46,7 +53,7 @@ impl Follower {
     ) -> Self {
         let mut follower = Self {
             session,
-            request,
+            request: request.sent(),
             events,
             grant,
             sent_at_ms,
@@ -122,7 +129,9 @@ impl Follower {
                 // It is the host's turn, and it may never come back.
                 self.renewing = None;
                 let input = self.request.input(state);
-                self.session.calls.park_input(input, self.events.clone());
+                let end = self.grant.as_ref().map(Grant::lease_end);
+                let last_moment_ms = end.map_or(u64::MAX, |end| end.last_moment_ms());
+                self.session.calls.park_input(input, self.events.clone(), last_moment_ms);
                 let _ = reply.send(as_it_came);
                 false
             }
@@ -157,23 +166,36 @@ impl Follower {
     }
 
     async fn succeed(&mut self, duration: Duration, success: &Success) -> Option<String> {
-        let grant = self.grant.take()?;
+        let mut grant = self.grant.take()?;
         if !matches!(grant.effect(), Effect::ReadOnly | Effect::Idempotent) {
             // The model may not have seen it, and ask again.
             self.session.admission.memory.keep(&success.output);
         }
         let outcome = Outcome::ok(duration, Output::Text(success.output.clone()));
-        match grant.finish(outcome).await {
-            Ok(answer) => answer.receipt_line,
-            Err(error) => {
+        self.report(&mut grant, outcome).await.and_then(|answer| answer.receipt_line)
+    }
+
+    /// Reports an outcome. A ledger that does not answer holds the host up for a while only; the
+    /// report goes on in the background.
+    async fn report(&mut self, grant: &mut Grant, outcome: Outcome) -> Option<OutcomeAnswer> {
+        match timeout(REPORT_WAIT, grant.report(outcome)).await {
+            Ok(Ok(answer)) => Some(answer),
+            Ok(Err(error)) => {
                 self.lost(&error);
+                None
+            }
+            Err(_) => {
+                tell(&format!(
+                    "{}: its outcome is not recorded yet; the answer passes without waiting on",
+                    self.request.tool_call_id
+                ));
                 None
             }
         }
     }
 
     async fn fail(&mut self, duration: Duration, reading: &Reading) {
-        let Some(grant) = self.grant.take() else { return };
+        let Some(mut grant) = self.grant.take() else { return };
         let (status, error_class) = reading.failure(grant.effect(), grant.is_error());
         if self.is_noted && status == OutcomeStatus::Unknown {
             return;
@@ -182,9 +204,7 @@ impl Follower {
         // The host gets what the tool says of its failure, and so does the model.
         outcome.answered =
             status == OutcomeStatus::Unknown && matches!(reading, Reading::ToolError);
-        if let Err(error) = grant.finish(outcome).await {
-            self.lost(&error);
-        }
+        self.report(&mut grant, outcome).await;
     }
 
     async fn note_reading(&mut self, reading: &Reading) {
@@ -199,12 +219,10 @@ impl Follower {
         }
         self.renewing = None;
         self.session.calls.give_up(&self.events);
-        let Some(grant) = &mut self.grant else { return };
+        let Some(mut grant) = self.grant.take() else { return };
         let duration = Duration::from_millis(now_ms().saturating_sub(self.sent_at_ms));
-        let outcome = Outcome::failed(status, duration, error_class);
-        if let Err(error) = grant.report(outcome).await {
-            self.lost(&error);
-        }
+        self.report(&mut grant, Outcome::failed(status, duration, error_class)).await;
+        self.grant = Some(grant);
     }
 
     /// When the server is answered for.
@@ -219,20 +237,26 @@ impl Follower {
     async fn time_out(&mut self) {
         self.is_answered = true;
         let _report = self.session.calls.reports.begin();
-        let timeout = self.session.settings.timeout.unwrap_or_default();
-        let timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+        let given = self.session.settings.timeout.unwrap_or_default();
+        let timeout_ms = u64::try_from(given.as_millis()).unwrap_or(u64::MAX);
         self.note(OutcomeStatus::Timeout, "timeout").await;
         self.session.answer(&self.request.answer(&refusal::timed_out(timeout_ms))).await;
         let effect = self.grant.as_ref().map_or(Effect::Opaque, Grant::effect);
         if matches!(effect, Effect::ReadOnly | Effect::Idempotent) {
-            self.session.to_server.write(self.request.cancellation().as_bytes()).await;
+            let (session, line) = (self.session.clone(), self.request.cancellation());
+            // A server that does not read must not hold up what it says itself.
+            tokio::spawn(async move {
+                if let Ok(mut guard) = timeout(CANCEL_WAIT, session.to_server.guard()).await {
+                    guard.write_within(line.as_bytes(), CANCEL_WAIT).await;
+                }
+            });
         }
     }
 
     fn lost(&self, error: &LedgerError) {
         tell(&format!(
             "{}: the tool was called, but its outcome could not be recorded: {}",
-            self.request.spec.tool_call_id,
+            self.request.tool_call_id,
             visible(&error.to_string())
         ));
     }

@@ -25,6 +25,13 @@ impl Memory {
         Self { told: ToldSuccesses::new(run), results: Mutex::default() }
     }
 
+    /// The model is told now of this late success: run and call.
+    pub fn told(&self, success: Option<(String, String)>) {
+        if let Some((run_id, tool_call_id)) = success {
+            self.told.note(&run_id, &tool_call_id);
+        }
+    }
+
     /// Remembers a result.
     pub fn keep(&self, output: &str) {
         if output.len() > RESULT_BYTES_MAX {

@@ -6,6 +6,20 @@ use recibo_core::json::{Fault, write_string};
 
 use crate::timeline::in_words;
 
+/// Why a call is not run.
+pub struct Refusal {
+    /// What the model is told.
+    pub text: String,
+    /// The late success that the text tells of: run and call.
+    pub success: Option<(String, String)>,
+}
+
+impl From<String> for Refusal {
+    fn from(text: String) -> Self {
+        Self { text, success: None }
+    }
+}
+
 /// A tool result that says why there is none.
 pub fn answer(raw_id: &str, text: &str) -> String {
     let mut answer =

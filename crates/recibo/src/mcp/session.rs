@@ -5,12 +5,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use recibo_adapter::{OnTwin, now_ms};
+use recibo_adapter::OnTwin;
 use tokio::sync::mpsc::{self, UnboundedReceiver, unbounded_channel};
 
 use super::admission::Admission;
 use super::batch;
-use super::call::{Begun, Request, taken_answer};
+use super::call::{Begun, Permit, Request, taken_answer};
 use super::call_id;
 use super::calls::{Calls, Cancel, Event, Events, Kind, Other, Taken};
 use super::delivery::Delivery;
@@ -261,19 +261,22 @@ impl Session {
         tokio::spawn(async move {
             let mut ticket = Some(ticket);
             let permit = request.permit(&self, &mut ticket).await;
-            wait(&mut ticket).await;
-            let sent_at_ms = now_ms();
+            if matches!(permit, Permit::Go(_)) {
+                wait(&mut ticket).await;
+            }
             let sent = request.send(&self, permit, &line).await;
             release(ticket);
             drop(line);
             match sent {
-                Ok((grant, written)) => {
+                Ok((grant, written, sent_at_ms)) => {
                     let follower = Follower::new(self, request, events, grant, sent_at_ms);
                     follower.follow(written, heard).await;
                 }
                 Err(stay) => {
                     if let Some(why) = stay.settle().await {
-                        self.answer(&request.answer(&why)).await;
+                        // Before the answer: a call that follows it is to be judged by it.
+                        self.admission.memory.told(why.success);
+                        self.answer(&request.answer(&why.text)).await;
                     }
                 }
             }
