@@ -56,7 +56,8 @@ use session::{HostEnd, Session, Settings};
 
 /// Longest name of a session: what follows it in a call id is at most a hash and a number.
 const SESSION_LEN_MAX: usize = 128;
-/// How long outcomes that are on their way are waited for at the end: as long as they are tried.
+/// How long outcomes that are on their way are waited for at the end: as long as the ledger has for
+/// one request.
 const LAST_WORDS: Duration = Duration::from_secs(20);
 
 /// Arguments of `mcp`.

@@ -12,7 +12,7 @@ use super::answer::Reading;
 use super::message::{Id, string};
 use super::reports::{Report, Reports};
 
-/// Ids that are remembered after their answer. An id takes about a hundred bytes.
+/// Ids that are remembered after their answer. Real ids take a few bytes; a line bounds each.
 const KNOWN_MAX: usize = 1 << 16;
 /// Requests other than calls that may be without an answer, cancelled ones not counted.
 const OTHERS_MAX: usize = 1 << 14;

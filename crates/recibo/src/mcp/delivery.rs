@@ -110,7 +110,7 @@ impl Waiting {
             let reply = match fate {
                 Fate::Pass => Reply::AsItCame,
                 Fate::Drop => Reply::Nothing,
-                // Who follows the call no more lets it pass.
+                // If the follower has ended, the answer passes unchanged.
                 Fate::Wait(reply) => reply.await.unwrap_or(Reply::AsItCame),
             };
             is_changed |= !matches!(reply, Reply::AsItCame);

@@ -55,7 +55,7 @@ impl Server {
         let _ = kill_process_group(self.group, signal);
     }
 
-    /// Nothing of it is left behind.
+    /// Kills what is left of the process group.
     pub async fn clear(self) {
         self.signal(Signal::KILL);
         if let Some(guard) = self.guard {

@@ -1,5 +1,6 @@
 //! Tool calls reach the server in the order in which the host sent them, although each waits for
-//! the ledger by itself: a server may depend on the order.
+//! the ledger by itself: a server may depend on the order. Only a call that waits for another attempt
+//! lets those behind it go first.
 
 use std::sync::Mutex;
 

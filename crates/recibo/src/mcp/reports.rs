@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// How long a claim waits for them: as long as a report is tried.
+/// How long a claim waits for them: as long as the ledger has for one request.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The reports under way.

@@ -69,8 +69,7 @@ fn judge(session: &Session, text: &str, at_ms: u64) -> Fate {
         Message::Request | Message::Notification(..) => Fate::Pass,
         Message::Other => {
             let mut parts = unreadable(session, text.as_bytes(), at_ms);
-            // What is unreadable passes as it came, so one of several waits is as good as all:
-            // a follower answers at once.
+            // What is unreadable passes as it came, so one of several waits is as good as all.
             parts.pop().map_or(Fate::Pass, |(_, fate)| fate)
         }
     }
@@ -113,7 +112,7 @@ fn ask(session: &Session, events: &Events, text: &str, at_ms: u64, kind: Kind) -
     let (reply, replied) = oneshot::channel();
     let report = session.calls.reports.begin();
     let answer = Answer { text: text.to_owned(), reading, at_ms, kind, reply, report };
-    // Who listens no more lets it pass as it came: the reply is dropped.
+    // If the follower has ended, the reply is dropped and the answer passes unchanged.
     let _ = events.send(Event::Answer(answer));
     Fate::Wait(replied)
 }
