@@ -324,3 +324,34 @@ fn a_service_that_hangs_and_a_host_that_cancels_hold_nothing_else_up() {
     assert_eq!(outcomes.len(), 6, "{outcomes:?}");
     assert!(outcomes[1..outcomes.len() - 1].iter().all(unsent), "{outcomes:?}");
 }
+
+#[test]
+fn parallel_calls_find_out_once_that_the_service_is_down() {
+    let stage = Stage::new();
+    let key = stage.path("key");
+    std::fs::write(&key, "rk_none").expect("a file");
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    let asked = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let count = asked.clone();
+    std::thread::spawn(move || {
+        // Takes connections and says nothing.
+        for stream in listener.incoming() {
+            count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            drop(stream);
+        }
+    });
+    let words = ["--url", &url, "--api-key-file", key.to_str().expect("text")];
+    let mut proxy = stage.start_bare(&words, "last");
+    for id in 0..20 {
+        proxy.say(&call(id, "pay", json!({ "n": id })));
+    }
+    for _ in 0..20 {
+        assert_eq!(proxy.hear_json()["result"]["isError"], true);
+    }
+    let asked = asked.load(std::sync::atomic::Ordering::SeqCst);
+    // A few tries, and not as many for each call.
+    assert!(asked <= 30, "{asked}");
+    proxy.end();
+    assert!(stage.effects().is_empty());
+}

@@ -7,7 +7,7 @@ use recibo_core::plan::Refusal;
 use recibo_store::{StorageError, WriteError};
 
 /// Why the ledger gives no answer. Holds neither arguments nor results nor keys.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum LedgerError {
     /// It refused; the message names the code. Nothing was appended.
     #[error("{} ({})", sentence(.0), .0.code)]

@@ -2,6 +2,7 @@
 //! service that was restarted has lost its keys, and the turn goes on.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use recibo_api::answer::DecisionAnswer;
@@ -34,6 +35,8 @@ struct Inner {
     ledger: Ledger,
     spec: ScopeSpec,
     opened: Mutex<Opened>,
+    /// How often none could be opened.
+    failures: AtomicU64,
 }
 
 #[derive(Default)]
@@ -42,11 +45,18 @@ struct Opened {
     ids: Vec<String>,
     /// Whether the owner has closed it, and nothing was claimed since.
     is_closed: bool,
+    /// Why none could be opened: whoever waited meanwhile need not find out again.
+    failed: Option<LedgerError>,
 }
 
 impl Scope {
     pub(crate) fn new(ledger: Ledger, spec: ScopeSpec) -> Self {
-        Self(Arc::new(Inner { ledger, spec, opened: Mutex::default() }))
+        Self(Arc::new(Inner {
+            ledger,
+            spec,
+            opened: Mutex::default(),
+            failures: AtomicU64::new(0),
+        }))
     }
 
     /// The ledger that it is a scope of.
@@ -59,11 +69,12 @@ impl Scope {
     /// # Errors
     /// Where no scope can be opened.
     pub async fn open(&self) -> Result<String, LedgerError> {
+        let failures = self.failures();
         let mut opened = self.0.opened.lock().await;
         opened.is_closed = false;
         match opened.ids.last() {
             Some(id) => Ok(id.clone()),
-            None => self.open_another(&mut opened, self.claim_tries()).await,
+            None => self.open_another(&mut opened, self.claim_tries(), failures).await,
         }
     }
 
@@ -162,17 +173,36 @@ impl Scope {
     }
 
     async fn replace(&self, gone: &str, tries: u32) -> Result<String, LedgerError> {
+        let failures = self.failures();
         let mut opened = self.0.opened.lock().await;
         match opened.ids.last() {
             Some(id) if id != gone => Ok(id.clone()),
-            _ => self.open_another(&mut opened, tries).await,
+            _ => self.open_another(&mut opened, tries, failures).await,
         }
     }
 
-    async fn open_another(&self, opened: &mut Opened, tries: u32) -> Result<String, LedgerError> {
-        let id = self.0.ledger.open_scope(&self.0.spec, tries).await?;
+    /// Opens one for a caller who began to wait for that after so many failures.
+    async fn open_another(
+        &self,
+        opened: &mut Opened,
+        tries: u32,
+        failures: u64,
+    ) -> Result<String, LedgerError> {
+        if let Some(error) = opened.failed.as_ref().filter(|_| self.failures() > failures) {
+            return Err(error.clone());
+        }
+        let result = self.0.ledger.open_scope(&self.0.spec, tries).await;
+        if let Err(error) = &result {
+            opened.failed = Some(error.clone());
+            self.0.failures.fetch_add(1, Ordering::Relaxed);
+        }
+        let id = result?;
         opened.ids.push(id.clone());
         Ok(id)
+    }
+
+    fn failures(&self) -> u64 {
+        self.0.failures.load(Ordering::Relaxed)
     }
 
     fn claim_tries(&self) -> u32 {

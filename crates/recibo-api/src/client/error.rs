@@ -3,7 +3,7 @@
 use crate::problem::{Code, Problem};
 
 /// Why a request has no answer that can be used. Holds neither the API key nor what was sent.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum ClientError {
     /// The ledger refused. Nothing was appended.
     #[error("{}", refusal(problem))]

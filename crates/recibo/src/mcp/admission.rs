@@ -32,10 +32,18 @@ const IN_USE_POLL: Duration = Duration::from_millis(50);
 pub struct Admission {
     target: Target,
     fail_open: bool,
-    scope: Mutex<Option<Scope>>,
+    scope: Mutex<Found>,
     /// What is remembered for the model.
     pub memory: Memory,
     unrecorded: AtomicU64,
+}
+
+/// The scope, once the ledger was found.
+#[derive(Default)]
+struct Found {
+    scope: Option<Scope>,
+    /// When it was not: whoever waited meanwhile need not look again.
+    failed_at: Option<Instant>,
 }
 
 /// What the ledger says of a call.
@@ -163,25 +171,34 @@ impl Admission {
     }
 
     async fn scope(&self) -> Result<Scope, Failure> {
-        let mut scope = self.scope.lock().await;
-        if let Some(scope) = &*scope {
+        let began = Instant::now();
+        let mut found = self.scope.lock().await;
+        if let Some(scope) = &found.scope {
             return Ok(scope.clone());
+        }
+        if found.failed_at.is_some_and(|failed_at| failed_at >= began) {
+            return Err(Failure::said("the ledger is not there"));
         }
         // A host that starts a server anew does not wait for the end of the old one.
         let until = Instant::now() + IN_USE_WAIT;
         let ledger = loop {
             match find_for_adapter(&self.target, Purpose::Create).await {
                 Err(Failure::InUse { .. }) if Instant::now() < until => sleep(IN_USE_POLL).await,
-                found => break found?,
+                Ok(ledger) => break ledger,
+                Err(failure) => {
+                    found.failed_at = Some(Instant::now());
+                    return Err(failure);
+                }
             }
         };
         let spec = ScopeSpec { label: Some("mcp".into()), ttl: None };
-        Ok(scope.insert(ledger.scope(spec)).clone())
+        Ok(found.scope.insert(ledger.scope(spec)).clone())
     }
 
     /// Waits for what is on its way to the ledger, and closes the scope and the ledger.
     pub async fn close(&self) {
-        if let Some(scope) = self.scope.lock().await.take() {
+        let scope = self.scope.lock().await.scope.take();
+        if let Some(scope) = scope {
             scope.ledger().idle().await;
             // A service holds a limited number of keys. If this fails, the scope's time ends it.
             let _ = timeout(SCOPE_CLOSE, scope.close()).await;
