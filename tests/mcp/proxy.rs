@@ -65,10 +65,21 @@ impl Stage {
 
     /// The same without a word about the ledger.
     pub fn start_bare(&self, arguments: &[&str], pick: &str) -> Proxy {
+        self.spawn(&[&["--run", "r"], arguments].concat(), pick)
+    }
+
+    /// The proxy on the folder, for the run of this process.
+    pub fn start_without_run(&self, pick: &str) -> Proxy {
+        let data = self.data();
+        self.spawn(&["--data", data.to_str().expect("a path of text")], pick)
+    }
+
+    fn spawn(&self, arguments: &[&str], pick: &str) -> Proxy {
         let server = sources().join("lenient.py");
         let child = Command::new(binary::path())
-            .args(["mcp", "--run", "r"])
+            .arg("mcp")
             .args(arguments)
+            .env_remove("RECIBO_RUN_ID")
             .args(["--", "python3", "-S", "-E"])
             .arg(server)
             .arg(self.path("effects"))

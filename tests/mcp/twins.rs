@@ -229,3 +229,23 @@ fn a_late_success_is_not_told_to_a_host_that_has_cancelled() {
     assert_eq!(stage.effects().len(), 1);
     assert!(receipt(&proxy.ask(&charge(5))).is_some());
 }
+
+/// A host that gives up on a call may start its server anew.
+#[test]
+fn a_server_that_the_host_starts_anew_stays_in_the_hosts_run() {
+    let stage = Stage::new();
+    let server = Server::start(&stage.data());
+    let charge = |id: u64| call(id, "charge", json!({"wait": stage.path("never")}));
+    let mut proxy = stage.start_without_run("last");
+    proxy.say(&charge(1));
+    stage.wait_for_effects(1);
+    proxy.end();
+    let mut proxy = stage.start_without_run("last");
+    assert!(text(&proxy.ask(&charge(1))).contains("nobody knows"));
+    proxy.end();
+    // Another server's tool of the same name is another tool.
+    let mut other = stage.start_without_run("first");
+    other.say(&charge(1));
+    stage.wait_for_effects(2);
+    drop(server);
+}

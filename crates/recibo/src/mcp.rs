@@ -12,6 +12,7 @@ mod calls;
 mod delivery;
 mod follow;
 mod hints;
+mod host_run;
 mod io;
 mod loose;
 mod memory;
@@ -63,7 +64,8 @@ const LAST_WORDS: Duration = Duration::from_secs(20);
 /// Arguments of `mcp`.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The run that the calls belong to [default: one for this session]
+    /// The run that the calls belong to [default: one for all proxies of the process that has
+    /// started this one; without --tool-prefix only for those of the same server command]
     #[arg(long, value_name = "RUN", env = "RECIBO_RUN_ID")]
     run: Option<String>,
     /// What call ids begin with, before the id of the JSON-RPC request [default: a new UUID].
@@ -140,7 +142,8 @@ fn settings(args: &Args) -> Result<Settings, Failure> {
         Some(name) => call_id::Session::Named(name.clone()),
         None => call_id::Session::Drawn(new_id()),
     };
-    let run = args.run.clone().unwrap_or_else(|| format!("mcp-{}", new_id()));
+    let run = args.run.clone().or_else(|| host_run::id(&args.tool_prefix, &args.command));
+    let run = run.unwrap_or_else(|| format!("mcp-{}", new_id()));
     RunId::parse(&run).map_err(|error| Failure::usage(error.to_string()))?;
     Ok(Settings {
         run,
