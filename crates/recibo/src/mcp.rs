@@ -39,7 +39,7 @@ use recibo_core::limits;
 use recibo_store::{Clock, SystemClock};
 use rustix::process::Signal;
 use tokio::task::JoinHandle;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::command::Done;
 use crate::duration;
@@ -60,6 +60,8 @@ const SESSION_LEN_MAX: usize = 128;
 /// How long outcomes that are on their way are waited for at the end: as long as the ledger has for
 /// one request.
 const LAST_WORDS: Duration = Duration::from_secs(20);
+/// How long a host may take to read the lines of a server that has ended.
+const SLOW_HOST: Duration = Duration::from_secs(20);
 
 /// Arguments of `mcp`.
 #[derive(clap::Args)]
@@ -234,8 +236,16 @@ async fn until_ended(
             }
         }
     };
-    // What has left the group may hold stdout; it is not waited for.
-    let _ = timeout(FALL, &mut from_server).await;
+    // What has left the group may hold stdout; it is not waited for. A host may read slowly: as
+    // long as it takes lines, it gets them.
+    let deadline = Instant::now() + SLOW_HOST;
+    let mut taken = session.delivery.taken();
+    while timeout(FALL, &mut from_server).await.is_err() {
+        let before = std::mem::replace(&mut taken, session.delivery.taken());
+        if before == taken || Instant::now() > deadline {
+            break;
+        }
+    }
     from_server.abort();
     server.clear().await;
     (status, end)

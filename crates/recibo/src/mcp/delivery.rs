@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tokio::sync::{mpsc, oneshot};
 
@@ -25,16 +25,9 @@ pub enum Fate {
 
 /// The way to the host.
 pub struct Delivery {
-    to_host: Arc<Output>,
     queue: mpsc::Sender<Waiting>,
-    state: Arc<State>,
-}
-
-#[derive(Default)]
-struct State {
-    /// Lines in the queue, or taken from it and not written yet.
-    waiting: AtomicUsize,
-    is_deaf: AtomicBool,
+    taken: AtomicU64,
+    is_deaf: Arc<AtomicBool>,
 }
 
 struct Waiting {
@@ -49,27 +42,25 @@ impl Delivery {
     /// Starts to deliver; ends when it is dropped and all is delivered.
     pub fn start(to_host: Arc<Output>) -> Self {
         let (queue, mut waiting) = mpsc::channel::<Waiting>(WAITING_MAX);
-        let state = Arc::new(State::default());
-        let delivery = Self { to_host: to_host.clone(), queue, state: state.clone() };
+        let is_deaf = Arc::new(AtomicBool::default());
+        let delivery = Self { queue, taken: AtomicU64::default(), is_deaf: is_deaf.clone() };
         tokio::spawn(async move {
             while let Some(line) = waiting.recv().await {
                 let busy = line._busy.clone();
-                if let Some(line) = line.settle().await {
-                    state.write(&to_host, &line).await;
+                if let Some(line) = line.settle().await
+                    && !to_host.write(&line).await
+                {
+                    is_deaf.store(true, Ordering::Release);
                 }
-                state.waiting.fetch_sub(1, Ordering::AcqRel);
                 drop(busy);
             }
         });
         delivery
     }
 
-    /// Delivers a line. Only one task may call this: its order is the order of the host.
+    /// Delivers a line. Only one task may call this: its order is the order of the host. If the
+    /// future is dropped, the line is delivered whole or not at all.
     pub async fn pass(&self, line: Vec<u8>, busy: &mpsc::Sender<()>) {
-        if self.state.waiting.load(Ordering::Acquire) == 0 {
-            self.state.write(&self.to_host, &line).await;
-            return;
-        }
         self.wait(line, Vec::new(), false, busy).await;
     }
 
@@ -81,23 +72,20 @@ impl Delivery {
         is_batch: bool,
         busy: &mpsc::Sender<()>,
     ) {
-        self.state.waiting.fetch_add(1, Ordering::AcqRel);
         let waiting = Waiting { line, parts, is_batch, _busy: busy.clone() };
         // An error means that the runtime ends.
         let _ = self.queue.send(waiting).await;
+        self.taken.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// How many lines were taken for delivery so far.
+    pub fn taken(&self) -> u64 {
+        self.taken.load(Ordering::Acquire)
     }
 
     /// Whether the host reads no more.
     pub fn is_deaf(&self) -> bool {
-        self.state.is_deaf.load(Ordering::Acquire)
-    }
-}
-
-impl State {
-    async fn write(&self, to_host: &Output, line: &[u8]) {
-        if !to_host.write(line).await {
-            self.is_deaf.store(true, Ordering::Release);
-        }
+        self.is_deaf.load(Ordering::Acquire)
     }
 }
 
@@ -165,5 +153,22 @@ mod tests {
         let mut text = String::new();
         far.read_to_string(&mut text).await.unwrap();
         assert_eq!(text, "0\none\n2\n[3,5]\n");
+    }
+
+    /// What the server says is heard no longer than its process lives; a host may read slowly.
+    #[tokio::test]
+    async fn a_line_that_was_taken_reaches_a_slow_host_whole() {
+        let (near, mut far) = tokio::io::duplex(8);
+        let delivery = Delivery::start(Arc::new(Output::new(Box::new(near))));
+        let (busy, _idle) = mpsc::channel(1);
+        let line = format!("{}\n", "x".repeat(1000));
+        for _ in 0..3 {
+            delivery.pass(line.clone().into_bytes(), &busy).await;
+        }
+        assert_eq!(delivery.taken(), 3);
+        drop((busy, delivery));
+        let mut text = String::new();
+        far.read_to_string(&mut text).await.unwrap();
+        assert_eq!(text, line.repeat(3));
     }
 }
