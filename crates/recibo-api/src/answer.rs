@@ -15,6 +15,7 @@ pub use call::{
 pub use decision::{ClaimAnswer, Decided, DecisionAnswer, Granted, Lease, RenewalAnswer, Twin};
 pub use manage::{
     ApiKeyCreated, ApiKeyEntry, ApiKeyList, Bounds, ConfigAnswer, Limits, ScopeAnswer, ScopeState,
+    StatusAnswer,
 };
 pub use record::{
     CheckEntry, NoTokenReason, NoTokenReasonWord, OutcomeAnswer, OutcomeEntry, Record, RecordSeq,

@@ -8,4 +8,4 @@ mod service;
 pub use error::ClientError;
 pub use request::{Answer, Request};
 pub use reqwest::Method;
-pub use service::{Service, is_alive};
+pub use service::{Service, UNIX, is_alive};

@@ -38,6 +38,14 @@ impl Roles {
     /// # Errors
     /// `forbidden`, naming the roles that would do.
     pub fn permit(self, action: Action) -> Result<(), Problem> {
+        self.permit_as("the API key's", action)
+    }
+
+    /// The same for roles that are somebody else's than an API key's.
+    ///
+    /// # Errors
+    /// `forbidden`, saying whose the roles are.
+    pub fn permit_as(self, whose: &str, action: Action) -> Result<(), Problem> {
         if self.may(action) {
             return Ok(());
         }
@@ -47,11 +55,8 @@ impl Roles {
             _ => "roles are",
         };
         let own: Vec<_> = self.iter().map(Role::as_str).collect();
-        let detail = format!(
-            "the API key's {has} {}; this needs one of: {}",
-            own.join(", "),
-            needed.join(", ")
-        );
+        let detail =
+            format!("{whose} {has} {}; this needs one of: {}", own.join(", "), needed.join(", "));
         Err(Problem::new(Code::Forbidden, detail))
     }
 }

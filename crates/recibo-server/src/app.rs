@@ -4,10 +4,11 @@ use std::sync::{Arc, Mutex};
 
 use recibo_api::Code;
 use recibo_api::secrets::SecretPolicy;
+use recibo_core::time::Time;
 use recibo_store::{Entropy, Snapshot, Store};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-use crate::connection::{Tally, Told};
+use crate::connection::{Connections, Tally, Told};
 use crate::failure::Failure;
 use crate::limits::ConnectionLimits;
 
@@ -39,12 +40,13 @@ pub struct App(Arc<Inner>);
 struct Inner {
     store: Store,
     settings: Settings,
+    started_at: Time,
     entropy: Mutex<Entropy>,
     /// Set once the service is asked to stop: whoever waits for a decision is answered then.
     stopping: watch::Sender<bool>,
     long_polls: Arc<Semaphore>,
     streams: Arc<Semaphore>,
-    tally: Arc<Tally>,
+    connections: Arc<Connections>,
 }
 
 impl App {
@@ -53,13 +55,14 @@ impl App {
         let (stopping, _) = watch::channel(false);
         let permits = |count: usize| Arc::new(Semaphore::new(count.min(Semaphore::MAX_PERMITS)));
         Self(Arc::new(Inner {
+            started_at: store.now(),
             store,
             settings,
             entropy: Mutex::new(entropy),
             stopping,
             long_polls: permits(settings.limits.long_polls),
             streams: permits(settings.limits.streams),
-            tally: Arc::default(),
+            connections: Connections::new(settings.limits, Arc::default()),
         }))
     }
 
@@ -71,6 +74,11 @@ impl App {
     /// The settings.
     pub fn settings(&self) -> &Settings {
         &self.0.settings
+    }
+
+    /// Ledger time at which the service was made.
+    pub(crate) fn started_at(&self) -> Time {
+        self.0.started_at
     }
 
     /// Random bytes for an API key.
@@ -96,8 +104,24 @@ impl App {
     }
 
     /// What happened at limits.
-    pub(crate) fn tally(&self) -> &Arc<Tally> {
-        &self.0.tally
+    pub(crate) fn tally(&self) -> &Tally {
+        &self.0.connections.tally
+    }
+
+    /// Who is connected.
+    pub(crate) fn connections(&self) -> &Arc<Connections> {
+        &self.0.connections
+    }
+
+    /// Returns once no client is connected.
+    pub async fn until_no_client(&self) {
+        self.0.connections.all_gone().await;
+    }
+
+    /// Returns once a client is connected.
+    pub async fn until_a_client(&self) {
+        // The sender lives in the connections, and these in this value.
+        let _ = self.0.connections.served().wait_for(|served| *served > 0).await;
     }
 
     /// A place among the requests that wait for a decision.
@@ -117,7 +141,7 @@ impl App {
         what: &str,
     ) -> Result<OwnedSemaphorePermit, Failure> {
         places.clone().try_acquire_owned().map_err(|_| {
-            self.0.tally.add(told);
+            self.tally().add(told);
             Failure::new(Code::Overloaded, format!("too many {what} already; try again"))
         })
     }

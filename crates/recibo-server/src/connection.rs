@@ -10,6 +10,7 @@ mod tally;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -22,25 +23,35 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tower::Service;
 
-pub(crate) use self::registry::{Admission, Connections, Ticket};
+pub(crate) use self::registry::{Admission, Connections, Peer, Ticket};
 pub(crate) use self::tally::{Tally, Told};
 
 use self::registry::Link;
 use self::stream::Watched;
 use crate::limits::{ConnectionLimits, HEAD_BYTES_MAX};
 
+/// How long a process of this machine may hold a connection without a request.
+const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 86_400);
+
 /// Serves one connection until it ends, is closed to make room, or the service stops.
 pub(crate) async fn converse<S: AsyncRead + AsyncWrite + Unpin>(
     stream: S,
     ticket: Ticket,
     router: Router,
-    limits: ConnectionLimits,
+    mut limits: ConnectionLimits,
     mut stopping: watch::Receiver<bool>,
 ) {
     let Ticket { link, mut closed, _gone } = ticket;
+    if link.is_local() {
+        limits.idle = FOR_EVER;
+    }
     let io = TokioIo::new(Watched::new(stream, link.clone(), limits));
     let service = service_fn(|request: Request<Incoming>| {
-        let response = link.begin().then(|| router.clone().call(request.map(Body::new)));
+        let mut request = request.map(Body::new);
+        if link.is_local() {
+            request.extensions_mut().insert(link.peer());
+        }
+        let response = link.begin().then(|| router.clone().call(request));
         let link = link.clone();
         async move {
             // This connection was chosen to make room a moment ago: nothing was begun.

@@ -29,4 +29,4 @@ pub use app::{App, Settings};
 pub use limits::ConnectionLimits;
 pub use recibo_api::secrets::SecretPolicy;
 pub use router::{openapi, openapi_text, router};
-pub use serve::{ServeError, serve};
+pub use serve::{Listeners, ServeError, serve};

@@ -97,6 +97,7 @@ fn documented() -> OpenApiRouter<App> {
         .routes(routes!(r::verify::receipt))
         .routes(routes!(r::policy::get, r::policy::set))
         .routes(routes!(r::config::get))
+        .routes(routes!(r::status::get))
         .routes(routes!(r::api_keys::create, r::api_keys::list))
         .routes(routes!(r::api_keys::revoke))
         .routes(routes!(r::probes::live))

@@ -1,17 +1,18 @@
-//! Running the service on a listener until it is asked to stop or the ledger stops.
+//! Running the service on its listeners until it is asked to stop or the ledger stops.
 
 use std::convert::Infallible;
-use std::future::Future;
+use std::future::{Future, pending};
 use std::io::ErrorKind;
-use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use recibo_core::id::Namespace;
-use tokio::net::TcpListener;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use crate::app::App;
-use crate::connection::{Admission, Connections, converse};
+use crate::connection::{Admission, Connections, Peer, converse};
 use crate::router::router;
 
 /// How often what time alone has caused is appended. No answer depends on it.
@@ -28,6 +29,23 @@ pub enum ServeError {
     LedgerStopped,
 }
 
+/// Where a service listens. On the Unix socket a request without an API key has the roles `adapter`
+/// and `reader` in the namespace `default`, so whoever may open the socket must be trusted with
+/// those, and a connection may be idle for as long as it likes.
+#[derive(Debug, Default)]
+pub struct Listeners {
+    /// For everybody who has an API key.
+    pub tcp: Option<TcpListener>,
+    /// For the processes of the folder's owner.
+    pub unix: Option<UnixListener>,
+}
+
+impl From<TcpListener> for Listeners {
+    fn from(listener: TcpListener) -> Self {
+        Self { tcp: Some(listener), unix: None }
+    }
+}
+
 /// Serves until `shutdown` is done, then finishes what is in flight: requests that wait for a
 /// decision are answered at once, others have [`crate::Settings::grace_ms`], and connections
 /// without a request in flight are closed. The store stays open; closing it is the caller's.
@@ -35,18 +53,20 @@ pub enum ServeError {
 /// # Errors
 /// [`ServeError::LedgerStopped`] if the store stopped first, whatever the reason.
 pub async fn serve(
-    listener: TcpListener,
+    listeners: impl Into<Listeners>,
     app: App,
     shutdown: impl Future<Output = ()> + Send,
 ) -> Result<(), ServeError> {
-    let connections = Connections::new(app.settings().limits, app.tally().clone());
+    let listeners = listeners.into();
+    let connections = app.connections();
     let ended = tokio::select! {
-        never = accept(&listener, &connections, &app) => match never {},
+        never = accept_tcp(listeners.tcp.as_ref(), &app) => match never {},
+        never = accept_unix(listeners.unix.as_ref(), &app) => match never {},
         never = tick(&app) => match never {},
         () = shutdown => Ok(()),
         () = app.store().ended() => Err(ServeError::LedgerStopped),
     };
-    drop(listener);
+    drop(listeners);
     app.stop();
     connections.close_waiting();
     let grace = Duration::from_millis(app.settings().grace_ms);
@@ -60,30 +80,47 @@ pub async fn serve(
     if app.store().is_serving() { ended } else { Err(ServeError::LedgerStopped) }
 }
 
-async fn accept(listener: &TcpListener, connections: &Arc<Connections>, app: &App) -> Infallible {
+async fn accept_tcp(listener: Option<&TcpListener>, app: &App) -> Infallible {
+    let Some(listener) = listener else { return pending().await };
     let router = router(app.clone());
     loop {
-        let (stream, peer) = match listener.accept().await {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                cannot_accept(&error, connections).await;
-                continue;
+        match listener.accept().await {
+            Ok((stream, address)) => {
+                // Answers are small and complete; nothing follows that they could be sent with.
+                // An error here costs latency, no more.
+                let _ = stream.set_nodelay(true);
+                take_in(stream, address.ip().into(), app, &router).await;
             }
-        };
-        // Answers are small and complete; nothing follows that they could be sent with. An
-        // error here costs latency, no more.
-        let _ = stream.set_nodelay(true);
-        let Admission::Granted(ticket, made_room) = connections.admit(peer.ip()) else {
-            continue;
-        };
-        let limits = app.settings().limits;
-        let served = converse(stream, ticket, router.clone(), limits, app.stopping());
-        tokio::spawn(served);
-        if let Some(gone) = made_room {
-            // So that a storm of connections does not outrun the ends of those before it. The
-            // error says that it is gone.
-            let _ = gone.await;
+            Err(error) => cannot_accept(&error, app.connections()).await,
         }
+    }
+}
+
+async fn accept_unix(listener: Option<&UnixListener>, app: &App) -> Infallible {
+    let Some(listener) = listener else { return pending().await };
+    let router = router(app.clone());
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let peer = Peer::process(stream.peer_cred().ok().and_then(|peer| peer.pid()));
+                take_in(stream, peer, app, &router).await;
+            }
+            Err(error) => cannot_accept(&error, app.connections()).await,
+        }
+    }
+}
+
+async fn take_in<S>(stream: S, peer: Peer, app: &App, router: &Router)
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let Admission::Granted(ticket, made_room) = app.connections().admit(peer) else { return };
+    let limits = app.settings().limits;
+    tokio::spawn(converse(stream, ticket, router.clone(), limits, app.stopping()));
+    if let Some(gone) = made_room {
+        // So that a storm of connections does not outrun the ends of those before it. The
+        // error says that it is gone.
+        let _ = gone.await;
     }
 }
 

@@ -33,11 +33,10 @@ use redb::{Builder, Database};
 use crate::batch::Entropy;
 use crate::error::{OpenError, StorageError};
 use crate::overlay::Overlay;
-use crate::small_file::{
-    create_private, fresh_name, make_folder, put_in_place, remove_if_there, write_private,
-};
+use crate::small_file::{fresh_name, put_in_place, remove_if_there, write_private};
 use crate::{tables, writer};
 
+pub use crate::small_file::{create_private, make_folder};
 pub use archive::archive;
 use judge::{Verdict, judge};
 use mark::{LedgerId, Mark};
@@ -53,6 +52,12 @@ pub const LEDGER_ID_FILE: &str = "ledger.json";
 pub const ADMIN_KEY_FILE: &str = "admin.key";
 /// Where the service of the folder can be reached, while one runs.
 pub const SERVICE_FILE: &str = "service.json";
+/// The socket of that service, where its path is not too long and the file system has sockets.
+pub const SOCKET_FILE: &str = "service.sock";
+/// Locked by whoever starts or ends that service.
+pub const TURN_FILE: &str = "service.lock";
+/// The log of a service that was started on demand.
+pub const LOG_FILE: &str = "service.log";
 
 /// What an open folder gives.
 pub(crate) struct Opened {

@@ -44,7 +44,10 @@ pub(crate) fn remove_if_there(path: &Path) -> io::Result<()> {
 }
 
 /// A new file that only its owner can read.
-pub(crate) fn create_private(path: &Path) -> io::Result<File> {
+///
+/// # Errors
+/// What the system says; a file that is there is an error.
+pub fn create_private(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true);
     #[cfg(unix)]
@@ -54,7 +57,10 @@ pub(crate) fn create_private(path: &Path) -> io::Result<File> {
 
 /// Makes a folder for its owner alone, and the ones above it that are missing. Each new name is
 /// made durable in the folder that holds it.
-pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
+///
+/// # Errors
+/// What the system says.
+pub fn make_folder(path: &Path) -> io::Result<()> {
     if path.as_os_str().is_empty() || path.is_dir() {
         return Ok(());
     }

@@ -57,6 +57,30 @@ pub struct ScopeAnswer {
     pub closed_at: Option<Timestamp>,
 }
 
+/// A service that runs, and how its ledger is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct StatusAnswer {
+    /// Its version.
+    pub version: String,
+    /// Its process id.
+    pub pid: u32,
+    /// Since when it runs; ledger time.
+    pub started_at: Timestamp,
+    /// Whether it serves reads only.
+    pub read_only: bool,
+    /// Process ids of those that are connected by the socket in the data folder, but for the one
+    /// that asks; in ascending order.
+    pub clients: Vec<u32>,
+    /// Addresses that are connected over TCP, the one that asks among them; of IPv6, /64 networks.
+    pub addresses: u64,
+    /// Events of the ledger.
+    pub events: u64,
+    /// Calls of the namespace that are in flight.
+    pub in_flight: u64,
+    /// Calls of the namespace that are unknown.
+    pub unknown: u64,
+}
+
 /// A new API key. It is shown this once.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ApiKeyCreated {

@@ -1,6 +1,9 @@
 //! A ledger behind a running service.
 
 use std::fmt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderValue, IF_MATCH};
@@ -13,19 +16,28 @@ const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
 /// Whether a service on this machine lives is seen at once or never.
 const PROBE_PATIENCE: Duration = Duration::from_secs(2);
 
+/// What the address of a socket begins with; its path follows.
+pub const UNIX: &str = "unix:";
+/// Requests over a socket have a host all the same.
+const SOCKET_URL: &str = "http://localhost";
+
 /// A service and the API key to use there. Clones share its connections.
 #[derive(Clone)]
 pub struct Service {
     client: Client,
     /// Without a slash at the end.
     url: String,
-    authorization: HeaderValue,
+    /// What people know it by.
+    name: String,
+    authorization: Option<HeaderValue>,
+    /// Held, never used: a service that was started on demand ends once nobody is connected.
+    presence: Option<Arc<UnixStream>>,
 }
 
 /// Without the API key.
 impl fmt::Debug for Service {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Service").field("url", &self.url).finish_non_exhaustive()
+        f.debug_struct("Service").field("url", &self.name).finish_non_exhaustive()
     }
 }
 
@@ -41,7 +53,7 @@ impl Service {
         if parsed.is_none() {
             return Err(ClientError::BadAddress { url: url.to_owned() });
         }
-        Self::new(client(false)?, url, api_key)
+        Self::new(client(Reach::Far)?, url, api_key)
     }
 
     /// A service that runs on a data folder of this machine: no proxy stands before it.
@@ -49,15 +61,40 @@ impl Service {
     /// # Errors
     /// [`ClientError::BadApiKey`] or [`ClientError::NoClient`].
     pub fn nearby(url: &str, api_key: &str) -> Result<Self, ClientError> {
-        Self::new(client(true)?, url, api_key)
+        Self::new(client(Reach::Near)?, url, api_key)
+    }
+
+    /// The service that listens on a Unix socket. A service in a data folder needs no API key there
+    /// for what the roles `adapter` and `reader` permit. A connection is held as long as a clone of
+    /// this lives.
+    ///
+    /// # Errors
+    /// [`ClientError::NoAnswer`] where nobody listens, [`ClientError::BadApiKey`] or
+    /// [`ClientError::NoClient`].
+    pub fn on_socket(path: &Path, api_key: Option<&str>) -> Result<Self, ClientError> {
+        let name = format!("{UNIX}{}", path.display());
+        let presence = UnixStream::connect(path).map_err(|error| ClientError::NoAnswer {
+            url: name.clone(),
+            cause: error.to_string(),
+        })?;
+        Ok(Self {
+            client: client(Reach::Socket(path))?,
+            url: SOCKET_URL.to_owned(),
+            name,
+            authorization: api_key.map(bearer).transpose()?,
+            presence: Some(Arc::new(presence)),
+        })
+    }
+
+    /// The connection that is held to a service on a Unix socket.
+    pub fn presence(&self) -> Option<&UnixStream> {
+        self.presence.as_deref()
     }
 
     fn new(client: Client, url: &str, api_key: &str) -> Result<Self, ClientError> {
-        let bearer = Zeroizing::new(format!("Bearer {api_key}"));
-        let mut authorization =
-            HeaderValue::from_str(&bearer).map_err(|_| ClientError::BadApiKey)?;
-        authorization.set_sensitive(true);
-        Ok(Self { client, url: url.trim_end_matches('/').to_owned(), authorization })
+        let url = url.trim_end_matches('/').to_owned();
+        let authorization = Some(bearer(api_key)?);
+        Ok(Self { client, name: url.clone(), url, authorization, presence: None })
     }
 
     /// Sends a request, once.
@@ -68,8 +105,10 @@ impl Service {
         let mut builder = self
             .client
             .request(request.method, format!("{}{}", self.url, request.path))
-            .header(AUTHORIZATION, self.authorization.clone())
             .timeout(request.patience);
+        if let Some(authorization) = &self.authorization {
+            builder = builder.header(AUTHORIZATION, authorization.clone());
+        }
         if let Some(tag) = request.if_match {
             builder = builder.header(IF_MATCH, tag);
         }
@@ -92,28 +131,51 @@ impl Service {
             cause = source;
         }
         let cause = if error.is_timeout() { "no answer in time".into() } else { cause.to_string() };
-        ClientError::NoAnswer { url: self.url.clone(), cause }
+        ClientError::NoAnswer { url: self.name.clone(), cause }
     }
 }
 
 /// Whether a service of ours answers at an address of this machine.
 pub async fn is_alive(url: &str) -> bool {
-    let Ok(client) = client(true) else { return false };
+    let Ok(client) = client(Reach::Near) else { return false };
     let request = client.get(format!("{url}/livez")).timeout(PROBE_PATIENCE);
     request.send().await.is_ok_and(|response| response.status().is_success())
 }
 
-fn client(is_nearby: bool) -> Result<Client, ClientError> {
+/// How a service is reached.
+#[derive(Clone, Copy)]
+enum Reach<'a> {
+    /// As the system says, through a proxy perhaps.
+    Far,
+    /// On this machine.
+    Near,
+    /// By a Unix socket.
+    Socket(&'a Path),
+}
+
+fn client(reach: Reach<'_>) -> Result<Client, ClientError> {
     // An error says that one is installed already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut builder = Client::builder()
         .connect_timeout(CONNECT_PATIENCE)
         // An answer from elsewhere is no answer of this ledger, and the key must not travel.
         .redirect(reqwest::redirect::Policy::none());
-    if is_nearby {
-        builder = builder.no_proxy();
+    match reach {
+        Reach::Far => {}
+        Reach::Near => builder = builder.no_proxy(),
+        // Nobody is asked there for certificates, and reading those of the system takes time.
+        Reach::Socket(path) => {
+            builder = builder.no_proxy().unix_socket(path).tls_certs_only([]);
+        }
     }
     builder.build().map_err(|error| ClientError::NoClient { cause: error.to_string() })
+}
+
+fn bearer(api_key: &str) -> Result<HeaderValue, ClientError> {
+    let bearer = Zeroizing::new(format!("Bearer {api_key}"));
+    let mut authorization = HeaderValue::from_str(&bearer).map_err(|_| ClientError::BadApiKey)?;
+    authorization.set_sensitive(true);
+    Ok(authorization)
 }
 
 #[cfg(test)]

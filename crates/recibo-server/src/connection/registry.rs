@@ -12,15 +12,25 @@ use tokio::sync::{oneshot, watch};
 use super::tally::{Tally, Told};
 use crate::limits::ConnectionLimits;
 
-/// A peer as it is counted: an IPv4 address, or the /64 network that one IPv6 host has.
+/// A peer as it is counted: an IPv4 address, the /64 network that one IPv6 host has, or a process of
+/// this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Peer {
+pub(crate) enum Peer {
     V4(u32),
     V6(u64),
+    /// By its process id; 0 where the system does not tell.
+    Process(u32),
 }
 
 impl Peer {
-    fn of(address: IpAddr) -> Self {
+    /// The process at the other end of a connection.
+    pub(crate) fn process(pid: Option<i32>) -> Self {
+        Self::Process(pid.and_then(|pid| u32::try_from(pid).ok()).unwrap_or_default())
+    }
+}
+
+impl From<IpAddr> for Peer {
+    fn from(address: IpAddr) -> Self {
         let network = |v6: Ipv6Addr| Self::V6((u128::from(v6) >> 64) as u64);
         match address.to_canonical() {
             IpAddr::V4(v4) => Self::V4(v4.into()),
@@ -92,8 +102,7 @@ impl Connections {
     }
 
     /// Takes a new connection in, if there is room or some can be made.
-    pub(crate) fn admit(self: &Arc<Self>, address: IpAddr) -> Admission {
-        let peer = Peer::of(address);
+    pub(crate) fn admit(self: &Arc<Self>, peer: Peer) -> Admission {
         let mut state = self.state();
         let of_peer = state.per_peer.get(&peer).copied().unwrap_or_default();
         let victim = if of_peer >= self.limits.per_address {
@@ -126,7 +135,7 @@ impl Connections {
         *state.per_peer.entry(peer).or_default() += 1;
         state.wait(id);
         self.served.send_modify(|served| *served += 1);
-        let link = Arc::new(Link { id, phase: AtomicU8::new(WAITING), all: self.clone() });
+        let link = Arc::new(Link { id, peer, phase: AtomicU8::new(WAITING), all: self.clone() });
         Ticket { link: link.clone(), closed, _gone: Gone { link, _gone: gone_sender } }
     }
 
@@ -153,6 +162,16 @@ impl Connections {
         state.waiting.clear();
         state.per_peer.clear();
         state.entries.clear();
+    }
+
+    /// Who is connected, each once, in no order.
+    pub(crate) fn peers(&self) -> Vec<Peer> {
+        self.state().per_peer.keys().copied().collect()
+    }
+
+    /// Changes with each connection that is taken in or has ended: how many are served.
+    pub(crate) fn served(&self) -> watch::Receiver<usize> {
+        self.served.subscribe()
     }
 
     /// Waits until no connection is served.
@@ -209,11 +228,22 @@ const SENDING: u8 = 2;
 /// One connection as its requests and its stream see it. Only its own task changes it.
 pub(super) struct Link {
     id: u64,
+    peer: Peer,
     phase: AtomicU8,
     all: Arc<Connections>,
 }
 
 impl Link {
+    /// Who is at the other end.
+    pub(super) fn peer(&self) -> Peer {
+        self.peer
+    }
+
+    /// Whether a process of this machine is, by the socket of the folder.
+    pub(super) fn is_local(&self) -> bool {
+        matches!(self.peer, Peer::Process(_))
+    }
+
     /// Whether no request is in flight.
     pub(super) fn is_waiting(&self) -> bool {
         self.phase.load(Ordering::Relaxed) == WAITING
@@ -267,7 +297,7 @@ mod tests {
     }
 
     fn admit(all: &Arc<Connections>, address: &str) -> Option<Ticket> {
-        match all.admit(address.parse().unwrap()) {
+        match all.admit(address.parse::<IpAddr>().unwrap().into()) {
             Admission::Granted(ticket, _) => Some(ticket),
             Admission::Refused => None,
         }

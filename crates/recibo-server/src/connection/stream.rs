@@ -37,11 +37,12 @@ impl<S> Watched<S> {
     pub(super) fn new(stream: S, link: Arc<Link>, limits: ConnectionLimits) -> Self {
         Self {
             stream,
-            link,
             limits,
-            // Whoever connects has something to say.
-            deadline: Instant::now() + limits.head,
-            is_idle: false,
+            // Whoever connects has something to say, but for a process of this machine that holds a
+            // connection to say that it is there.
+            deadline: Instant::now() + if link.is_local() { limits.idle } else { limits.head },
+            is_idle: link.is_local(),
+            link,
             to_read: Alarm::default(),
             blocked_since: None,
             to_write: Alarm::default(),

@@ -20,5 +20,6 @@ pub(crate) mod receipts_block;
 pub(crate) mod resolutions;
 pub(crate) mod runs;
 pub(crate) mod scopes;
+pub(crate) mod status;
 pub(crate) mod status_checks;
 pub(crate) mod verify;

@@ -47,7 +47,7 @@ pub(crate) async fn resolve(
     body: JsonBody,
 ) -> Answer {
     let call = ids.call()?;
-    let (target, by) = (call.clone(), caller.api_key_id.clone());
+    let (target, by) = (call.clone(), caller.by());
     let resolution =
         body.parse(move |bytes| body::read::<ResolutionRequest>(bytes)?.parse(target, &by)).await?;
     caller.may(Action::Resolve)?;

@@ -16,4 +16,5 @@ mod serving;
 mod slow_clients;
 mod socket;
 mod streams;
+mod unix;
 mod waiting;

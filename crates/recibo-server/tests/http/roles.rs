@@ -33,6 +33,7 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("GET", "/v1/effects/policy", "xxxxxx"),
     ("PUT", "/v1/effects/policy", "...x.x"),
     ("GET", "/v1/config", "xxxxxx"),
+    ("GET", "/v1/status", "xxxxxx"),
     ("POST", "/v1/api-keys", ".....x"),
     ("GET", "/v1/api-keys", ".....x"),
     ("DELETE", "/v1/api-keys/{id}", ".....x"),

@@ -185,6 +185,28 @@ impl Snapshot {
         }
     }
 
+    /// How many calls of a namespace are in flight or unknown. Reads one row per such call.
+    pub fn open_states(
+        &self,
+        namespace: &Namespace,
+    ) -> Result<BTreeMap<CallState, u64>, StorageError> {
+        let mut states = BTreeMap::new();
+        let Some(row) = self.namespace(namespace)? else { return Ok(states) };
+        let table = self.reading.txn.open_table(tables::OPEN_CALLS)?;
+        for (from, to) in [
+            (OpenKey::open(row.no, 0), OpenKey::open(row.no, u64::MAX)),
+            (OpenKey::unknown(row.no, 0), OpenKey::unknown(row.no, u64::MAX)),
+        ] {
+            for row in table.range(from.as_slice()..=to.as_slice())? {
+                let (_, row) = open_call(row)?;
+                if let Some(tip) = self.lookup().tip(row.run_no, &row.tool_call_id)? {
+                    *states.entry(tip.state(self.now())).or_default() += 1;
+                }
+            }
+        }
+        Ok(states)
+    }
+
     fn open_calls(
         &self,
         namespace: &Namespace,
