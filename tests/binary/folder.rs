@@ -54,6 +54,14 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, (Vec<u8>, SystemTime)> {
     std::fs::read_dir(folder).expect("a folder").map(entry).collect()
 }
 
+/// The same without what is no part of a ledger.
+fn kept_files(folder: &Path) -> BTreeMap<PathBuf, (Vec<u8>, SystemTime)> {
+    let mut files = files(folder);
+    files
+        .retain(|path, _| !["service.log", "service.lock"].iter().any(|name| path.ends_with(name)));
+    files
+}
+
 /// A copy of the ledger that format 1 left when it was killed.
 fn killed_ledger(folder: &Path) -> PathBuf {
     let data = folder.join("data");
@@ -80,12 +88,17 @@ fn reading_commands_change_no_byte_of_a_ledger_that_was_killed() {
     let token = server.api.post("/v1/receipts", &shot).expect(201).str("token").to_owned();
     server.kill();
     for (data, run, call, token) in [(old, "run_1", "ok", TOKEN), (data, "r", "c", &token)] {
-        let before = files(&data);
+        let mut before = files(&data);
         for command in reading(run, call, token) {
-            let output = recibo(&data, &command);
+            let output = recibo(&data, &[&command[..], &["--alone"]].concat());
             assert_eq!(output.status.code(), Some(0), "{command:?}: {}", words(&output));
             assert!(!output.stdout.is_empty(), "{command:?}");
             assert!(files(&data) == before, "{command:?}");
+            // A service that is started for it answers it too.
+            let shared = recibo(&data, &command);
+            assert_eq!(shared.status.code(), Some(0), "{command:?}: {}", words(&shared));
+            assert_eq!(recibo(&data, &["stop"]).status.code(), Some(0));
+            before = files(&data);
         }
     }
 }
@@ -97,12 +110,13 @@ fn a_ledger_that_is_gone_is_not_started_anew() {
         let data = temp.path().join(name);
         assert_eq!(exec(&data, "c").status.code(), Some(0));
         assert_eq!(exec(&data, "c").status.code(), Some(21), "it is done already");
+        assert_eq!(recibo(&data, &["stop"]).status.code(), Some(0));
         let ledger = data.join("ledger.redb");
         match damage {
             true => std::fs::write(&ledger, "").expect("it is there"),
             false => std::fs::remove_file(&ledger).expect("it is there"),
         }
-        let before = files(&data);
+        let before = kept_files(&data);
         let output = exec(&data, "c");
         assert_eq!(output.status.code(), Some(31), "{}", words(&output));
         assert!(output.stdout.is_empty());
@@ -122,7 +136,7 @@ fn a_ledger_that_is_gone_is_not_started_anew() {
                 assert_eq!(document["code"], "command_failed");
             }
         }
-        assert!(files(&data) == before);
+        assert!(kept_files(&data) == before);
     }
 }
 
@@ -132,6 +146,7 @@ fn init_makes_a_ledger_and_puts_an_old_one_aside_only_when_it_is_told_to() {
     let data = temp.path().join("a/data");
     assert_eq!(recibo(&data, &["init"]).status.code(), Some(0));
     assert_eq!(exec(&data, "c").status.code(), Some(0));
+    assert_eq!(recibo(&data, &["stop"]).status.code(), Some(0));
     let before = files(&data);
     let again = recibo(&data, &["init"]);
     assert_eq!(again.status.code(), Some(1));
@@ -263,11 +278,23 @@ fn on_a_full_disk_the_ledger_is_served_for_reading() {
     let temp = tempfile::tempdir().expect("a folder");
     let data = temp.path().join("data");
     assert_eq!(exec(&data, "c").status.code(), Some(0));
+    assert_eq!(recibo(&data, &["stop"]).status.code(), Some(0));
     let ledger = std::fs::read(data.join("ledger.redb")).expect("a file");
     // A limit on the size of files is a full disk that needs no mount.
-    let mut limited = Command::new("sh");
-    limited.args(["-c", "trap '' XFSZ; ulimit -f 64; exec \"$0\" \"$@\""]).arg(path());
-    serves_reads_only(serve(limited, &data), "its disk is full");
+    let limited = || {
+        let mut limited = Command::new("sh");
+        limited.args(["-c", "trap '' XFSZ; ulimit -f 64; exec \"$0\" \"$@\""]).arg(path());
+        limited
+    };
+    serves_reads_only(serve(limited(), &data), "its disk is full");
+    // Commands read it themselves, and say why they cannot write.
+    assert_eq!(run(limited(), &data, &["call", "r", "c"]).status.code(), Some(0));
+    let arguments = ["exec", "--run", "r", "--call", "d", "--tool", "t", "--", "true"];
+    let refused = run(limited(), &data, &arguments);
+    assert_eq!(refused.status.code(), Some(31), "{}", words(&refused));
+    for part in ["can only be read: its disk is full", "make room"] {
+        assert!(words(&refused).contains(part), "{}", words(&refused));
+    }
     assert!(std::fs::read(data.join("ledger.redb")).expect("a file") == ledger);
     assert!(!data.join("room.new").exists() && !data.join("room.new.new").exists());
     assert_eq!(recibo(&data, &["call", "r", "c"]).status.code(), Some(0));

@@ -1,6 +1,7 @@
 //! What public reports of hosts, gateways and SDKs did to the proxy, over the real binary. The
 //! numbers are those of the reports.
 
+use recibo_tests::binary::Server;
 use serde_json::{Value, json};
 
 use super::proxy::{Proxy, Stage, call, outcome, receipt, request, result};
@@ -240,6 +241,28 @@ fn m03_an_id_that_was_answered_names_a_new_call() {
     assert_eq!(again["result"]["isError"], true, "{again}");
     proxy.end();
     assert_eq!(stage.effects().len(), 1);
+}
+
+#[test]
+fn a_second_initialize_begins_another_run_unless_the_run_was_named() {
+    let charge = |id: u64| call(id, "charge", json!({"cents": 5}));
+    for (variable, expected) in [(None, ["", ".2", ".3"]), (Some("mine"), ["", "", ""])] {
+        let stage = Stage::new();
+        let server = Server::start(&stage.data());
+        let mut proxy = stage.start_for_run(variable, "last");
+        for id in 1..=3 {
+            proxy.ask(&request(0, "initialize", json!({})));
+            assert!(receipt(&proxy.ask(&charge(id))).is_some());
+        }
+        proxy.end();
+        let page = server.api.get("/v1/calls").expect(200);
+        let runs: Vec<_> = page.json["calls"].as_array().expect("calls").iter().collect();
+        let runs: Vec<_> =
+            runs.iter().map(|call| call["run_id"].as_str().expect("a run")).collect();
+        let first = runs[0];
+        assert_eq!(runs, expected.map(|end| format!("{first}{end}")));
+        assert!(variable.is_none_or(|run| run == first), "{runs:?}");
+    }
 }
 
 #[test]

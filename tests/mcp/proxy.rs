@@ -65,21 +65,22 @@ impl Stage {
 
     /// The same without a word about the ledger.
     pub fn start_bare(&self, arguments: &[&str], pick: &str) -> Proxy {
-        self.spawn(&[&["--run", "r"], arguments].concat(), pick)
+        self.spawn(&[&["--run", "r"], arguments].concat(), None, pick)
     }
 
-    /// The proxy on the folder, for the run of this process.
-    pub fn start_without_run(&self, pick: &str) -> Proxy {
+    /// The proxy on the folder, for the run that the environment names, else that of this process.
+    pub fn start_for_run(&self, run: Option<&str>, pick: &str) -> Proxy {
         let data = self.data();
-        self.spawn(&["--data", data.to_str().expect("a path of text")], pick)
+        self.spawn(&["--data", data.to_str().expect("a path of text")], run, pick)
     }
 
-    fn spawn(&self, arguments: &[&str], pick: &str) -> Proxy {
+    fn spawn(&self, arguments: &[&str], run: Option<&str>, pick: &str) -> Proxy {
         let server = sources().join("lenient.py");
         let child = Command::new(binary::path())
             .arg("mcp")
             .args(arguments)
             .env_remove("RECIBO_RUN_ID")
+            .envs(run.map(|run| ("RECIBO_RUN_ID", run)))
             .args(["--", "python3", "-S", "-E"])
             .arg(server)
             .arg(self.path("effects"))

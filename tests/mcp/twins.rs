@@ -236,15 +236,15 @@ fn a_server_that_the_host_starts_anew_stays_in_the_hosts_run() {
     let stage = Stage::new();
     let server = Server::start(&stage.data());
     let charge = |id: u64| call(id, "charge", json!({"wait": stage.path("never")}));
-    let mut proxy = stage.start_without_run("last");
+    let mut proxy = stage.start_for_run(None, "last");
     proxy.say(&charge(1));
     stage.wait_for_effects(1);
     proxy.end();
-    let mut proxy = stage.start_without_run("last");
+    let mut proxy = stage.start_for_run(None, "last");
     assert!(text(&proxy.ask(&charge(1))).contains("nobody knows"));
     proxy.end();
     // Another server's tool of the same name is another tool.
-    let mut other = stage.start_without_run("first");
+    let mut other = stage.start_for_run(None, "first");
     other.say(&charge(1));
     stage.wait_for_effects(2);
     drop(server);

@@ -31,6 +31,10 @@ pub enum Command {
     Serve(serve::Args),
     /// Make a ledger in a data folder
     Init(command::init::Args),
+    /// Say what runs on a data folder, and how its ledger is
+    Status(command::status::Args),
+    /// End the service on a data folder
+    Stop(command::stop::Args),
     /// Run a command as a tool call, with a receipt
     Exec(exec::Args),
     /// Stand between an MCP host and a server, so that every tool call has its receipt
@@ -101,8 +105,16 @@ impl Command {
     pub fn is_json(&self) -> bool {
         match self {
             Self::Init(args) => args.json,
+            Self::Stop(args) => args.json,
+            // Whoever has started it reads why it could not start.
+            Self::Serve(args) => args.on_demand,
             _ => self.common().is_some_and(|common| common.json),
         }
+    }
+
+    /// Whether it is a service that another command has started.
+    pub fn is_on_demand(&self) -> bool {
+        matches!(self, Self::Serve(args) if args.on_demand)
     }
 
     /// Which ledger it talks to, if it talks to one that was named.
@@ -116,6 +128,7 @@ impl Command {
 
     fn common(&self) -> Option<&Common> {
         Some(match self {
+            Self::Status(args) => &args.common,
             Self::Run(args) => &args.common,
             Self::Call(args) => &args.common,
             Self::Calls(args) => &args.common,
@@ -127,6 +140,7 @@ impl Command {
             Self::ApiKey(args) => args.common(),
             // What `exec` and `mcp` write to stdout is not theirs.
             Self::Init(_)
+            | Self::Stop(_)
             | Self::Serve(_)
             | Self::Exec(_)
             | Self::Mcp(_)

@@ -10,6 +10,8 @@ pub mod receipt;
 pub mod resolve;
 pub mod run;
 mod source;
+pub mod status;
+pub mod stop;
 pub mod unknown;
 
 use recibo_api::answer::{Call, DecisionAnswer};

@@ -1,22 +1,22 @@
-//! The data folder: the store in it, the admin's API key, and the note of a running service.
-//! Everything in it is for its owner alone.
+//! The data folder: the store in it, and the admin's API key. Everything in it is for its owner
+//! alone.
 
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use recibo_api::Role;
 use recibo_core::id::Namespace;
-use recibo_store::folder::{ADMIN_KEY_FILE, SERVICE_FILE, has_ledger};
+use recibo_store::folder::{ADMIN_KEY_FILE, has_ledger};
 use recibo_store::{
     Config, Entropy, OpenError, ReadOnlyCause, Store, SystemClock, api_key, write_private,
 };
-use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use crate::failure::Failure;
+use crate::service::ServiceNote;
 
 /// What a service needs to find free at its start.
 const ROOM_BYTES: usize = 1 << 20;
@@ -44,10 +44,30 @@ pub fn open(folder: &Path, knobs: Knobs) -> Result<Store, Failure> {
     with_admin_key(folder, store, knobs)
 }
 
+/// The same where there is room to write; a ledger without is left alone.
+pub fn open_writable(folder: &Path, knobs: Knobs) -> Result<Store, Failure> {
+    match room_to_write(folder).and_then(|()| try_open(folder, knobs)) {
+        Ok(store) => with_admin_key(folder, store, knobs),
+        Err(error) => Err(match error.read_only_cause() {
+            Some(cause) => Failure::advised(
+                format!("the ledger in {} can only be read: {cause}", folder.display()),
+                "make room, or get the permission to write; commands that only read work",
+            ),
+            None => open_failure(folder, error),
+        }),
+    }
+}
+
 /// The same where there is a ledger already.
 pub fn open_existing(folder: &Path, knobs: Knobs) -> Result<Store, Failure> {
+    expect_ledger(folder)?;
+    open(folder, knobs)
+}
+
+/// Refuses a folder without a ledger.
+pub fn expect_ledger(folder: &Path) -> Result<(), Failure> {
     match has_ledger(folder) {
-        Ok(true) => open(folder, knobs),
+        Ok(true) => Ok(()),
         Ok(false) => Err(open_failure(folder, OpenError::NoLedger { folder: folder.to_owned() })),
         Err(error) => Err(open_failure(folder, error)),
     }
@@ -106,13 +126,17 @@ pub fn open_failure(folder: &Path, error: OpenError) -> Failure {
     match error {
         OpenError::InUse if service.is_some() => Failure::advised(
             format!("a service runs on {name} already"),
-            format!("talk to it; it is at {}", service.map(|note| note.url).unwrap_or_default()),
+            format!(
+                "talk to it, without --alone; it is at {}",
+                service.map(|note| note.url).unwrap_or_default()
+            ),
         ),
         OpenError::InUse => Failure::InUse {
             detail: format!("another process has the ledger in {name} open"),
-            advice: "wait until it is done; if it is a service, talk to it with --url and \
-                     --api-key-file"
-                .into(),
+            advice:
+                "wait until it is done, or start it without --alone; if it is a service, talk to \
+                     it with --url and --api-key-file"
+                    .into(),
         },
         OpenError::NoLedger { .. } => Failure::advised(
             format!("there is no ledger in {name}"),
@@ -254,7 +278,8 @@ fn no_api_key(path: &Path) -> Failure {
     Failure::said(format!("{} does not hold an API key", path.display()))
 }
 
-fn cannot(what: &str, path: &Path, error: &std::io::Error) -> Failure {
+/// What the system does not permit, and whose it is.
+pub fn cannot(what: &str, path: &Path, error: &std::io::Error) -> Failure {
     if error.kind() == ErrorKind::PermissionDenied {
         return denied(what, path);
     }
@@ -278,49 +303,6 @@ fn denied(what: &str, path: &Path) -> Failure {
         format!("permission denied: cannot {what} {}{whose}", path.display()),
         "run the command as the owner, or let the owner give you the permission",
     )
-}
-
-/// Where a running service can be reached.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct ServiceNote {
-    /// Its address.
-    pub url: String,
-    /// Its process.
-    pub pid: u32,
-}
-
-impl ServiceNote {
-    /// Reads the note of a folder; `None` where there is none, or none that is whole.
-    pub fn read(folder: &Path) -> Option<Self> {
-        serde_json::from_slice(&fs::read(folder.join(SERVICE_FILE)).ok()?).ok()
-    }
-
-    /// Whether its process lives.
-    pub fn is_running(&self) -> bool {
-        let pid = i32::try_from(self.pid).ok().and_then(rustix::process::Pid::from_raw);
-        // Not permitted means that somebody else's process has the number.
-        pid.is_some_and(|pid| rustix::process::test_kill_process(pid).is_ok())
-    }
-
-    /// Leaves a note. Only who has the store open may: no other service can run then.
-    pub fn write(url: &str, folder: &Path) -> Result<NoteGuard, Failure> {
-        let path = folder.join(SERVICE_FILE);
-        let note = Self { url: url.to_owned(), pid: std::process::id() };
-        let text = serde_json::to_string(&note).expect("strings always have a JSON form");
-        write_private(&path, text.as_bytes()).map_err(|error| cannot("write", &path, &error))?;
-        Ok(NoteGuard(path))
-    }
-}
-
-/// Takes the note away when the service ends.
-#[derive(Debug)]
-pub struct NoteGuard(PathBuf);
-
-impl Drop for NoteGuard {
-    fn drop(&mut self) {
-        // A note that stays is seen to be stale: its process is gone.
-        let _ = fs::remove_file(&self.0);
-    }
 }
 
 #[cfg(test)]

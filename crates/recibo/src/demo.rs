@@ -31,7 +31,8 @@ pub async fn run(args: Args) -> Result<Done, Failure> {
         .tempdir()
         .map_err(|error| Failure::said(format!("no temporary folder: {error}")))?;
     let service = Service::start(temp.path()).await?;
-    let target = Target { data: service.data().to_owned(), url: None, api_key_file: None };
+    let target =
+        Target { data: service.data().to_owned(), url: None, api_key_file: None, alone: false };
     let ledger = find(&target, Purpose::Change).await?;
     let mut stage = Stage::new(ledger, temp.path(), service.data());
     stage.say(&format!("The service listens on {}, its data is in a new folder.", service.url()));

@@ -3,10 +3,12 @@
 use clap::Command;
 
 /// A command's words, and a line that works.
-const EXAMPLES: [(&str, &str); 25] = [
+const EXAMPLES: [(&str, &str); 27] = [
     ("", "recibo exec --run nightly --call backup --tool backup -- tar -czf backup.tgz docs"),
     ("serve", "recibo serve --data ./recibo-data --listen 127.0.0.1:7461"),
     ("init", "recibo init --data ./recibo-data"),
+    ("status", "recibo status --data ./recibo-data"),
+    ("stop", "recibo stop --data ./recibo-data"),
     ("exec", "recibo exec --run nightly --call backup --tool backup -- tar -czf backup.tgz docs"),
     ("mcp", "recibo mcp -- npx -y @modelcontextprotocol/server-filesystem ~/notes"),
     ("demo", "recibo demo --keep"),

@@ -30,7 +30,7 @@ use recibo_core::visible::visible;
 use crate::command::Done;
 use crate::duration;
 use crate::failure::Failure;
-use crate::ledger::{Purpose, find_for_adapter};
+use crate::ledger::find_for_adapter;
 use crate::target::Target;
 use crate::timeline::list::shell;
 use crate::timeline::{Verdict, advice};
@@ -148,7 +148,7 @@ pub async fn run(args: Args) -> Result<Done, Failure> {
     let spec = spec(&args)?;
     let receipt_file = args.receipt_file.as_deref().map(ReceiptFile::prepare).transpose()?;
     let mut signals = Signals::listen()?;
-    let ledger = find_for_adapter(&args.target, Purpose::Create).await.map_err(not_found)?;
+    let ledger = find_for_adapter(&args.target).await.map_err(not_found)?;
     let label = args.scope_label.clone();
     let scope = ledger.scope(ScopeSpec { label, ttl: args.scope_ttl.map(Duration::from_millis) });
     let result = act(&scope, &args, &spec, &rules, receipt_file, &mut signals).await;

@@ -57,6 +57,9 @@ pub enum Failure {
 }
 
 impl Failure {
+    /// Names [`Failure::InUse`] to programs.
+    pub const IN_USE: &str = "in_use";
+
     /// Something went wrong here.
     pub fn said(detail: impl Into<String>) -> Self {
         Self::Here { detail: detail.into(), advice: None }
@@ -141,6 +144,7 @@ impl Failure {
                 let code = match self {
                     Self::Unreachable { .. } => "unreachable",
                     Self::Usage { .. } => "usage",
+                    Self::InUse { .. } => Self::IN_USE,
                     _ => "command_failed",
                 };
                 let (detail, _, advice) = self.parts(false);

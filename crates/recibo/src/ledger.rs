@@ -36,12 +36,19 @@ impl Answer {
     /// Reads the document for people. This is the one place where foreign text comes in that a
     /// terminal will show, so no control and no format character of it comes through.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, Failure> {
-        let unreadable =
-            |error: serde_json::Error| ClientError::Unreadable { cause: error.to_string() };
-        let mut document: Value = serde_json::from_str(&self.body).map_err(unreadable)?;
+        let mut document = self.parse()?;
         show(&mut document);
         Ok(serde_json::from_value(document).map_err(unreadable)?)
     }
+
+    /// Reads the document for programs.
+    pub fn parse(&self) -> Result<Value, Failure> {
+        Ok(serde_json::from_str(&self.body).map_err(unreadable)?)
+    }
+}
+
+fn unreadable(error: serde_json::Error) -> ClientError {
+    ClientError::Unreadable { cause: error.to_string() }
 }
 
 fn show(value: &mut Value) {
@@ -68,6 +75,12 @@ pub struct Ledger(Transport);
 enum Transport {
     Service(Service),
     Embedded(embedded::Embedded),
+}
+
+impl From<Service> for Ledger {
+    fn from(service: Service) -> Self {
+        Self(Transport::Service(service))
+    }
 }
 
 impl Ledger {

@@ -19,6 +19,7 @@ mod ledger;
 mod mcp;
 mod paint;
 mod serve;
+mod service;
 mod target;
 mod timeline;
 mod words;
@@ -33,6 +34,9 @@ use crate::target::Target;
 
 fn main() -> ExitCode {
     let cli = Cli::of_process();
+    if cli.command.is_on_demand() {
+        serve::detach();
+    }
     let is_json = cli.command.is_json();
     let is_key_given = cli.command.target().is_some_and(Target::is_key_given);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
@@ -58,6 +62,8 @@ async fn dispatch(command: Command) -> Result<Done, Failure> {
     match command {
         Command::Serve(args) => serve::run(args).await,
         Command::Init(args) => command::init::run(args).await,
+        Command::Status(args) => command::status::run(args).await,
+        Command::Stop(args) => command::stop::run(args).await,
         Command::Exec(args) => exec::run(args).await,
         Command::Mcp(args) => mcp::run(args).await,
         Command::Demo(args) => demo::run(args).await,

@@ -23,6 +23,7 @@ mod process;
 mod queue;
 mod refusal;
 mod reports;
+mod run;
 mod server;
 mod session;
 mod strict;
@@ -53,6 +54,7 @@ use io::Output;
 use names::Names;
 use placement::Placement;
 use process::{FALL, Server};
+use run::Run;
 use session::{HostEnd, Session, Settings};
 
 /// Longest name of a session: what follows it in a call id is at most a hash and a number.
@@ -67,7 +69,8 @@ const SLOW_HOST: Duration = Duration::from_secs(20);
 #[derive(clap::Args)]
 pub struct Args {
     /// The run that the calls belong to [default: one for all proxies of the process that has
-    /// started this one; without --tool-prefix only for those of the same server command]
+    /// started this one; without --tool-prefix only for those of the same server command; a
+    /// second `initialize` begins another one]
     #[arg(long, value_name = "RUN", env = "RECIBO_RUN_ID")]
     run: Option<String>,
     /// What call ids begin with, before the id of the JSON-RPC request [default: a new UUID].
@@ -144,9 +147,16 @@ fn settings(args: &Args) -> Result<Settings, Failure> {
         Some(name) => call_id::Session::Named(name.clone()),
         None => call_id::Session::Drawn(new_id()),
     };
-    let run = args.run.clone().or_else(|| host_run::id(&args.tool_prefix, &args.command));
-    let run = run.unwrap_or_else(|| format!("mcp-{}", new_id()));
-    RunId::parse(&run).map_err(|error| Failure::usage(error.to_string()))?;
+    let run = match &args.run {
+        Some(run) => {
+            RunId::parse(run).map_err(|error| Failure::usage(error.to_string()))?;
+            Run::Named(run.clone())
+        }
+        None => {
+            let of_host = host_run::id(&args.tool_prefix, &args.command);
+            Run::Derived(of_host.unwrap_or_else(|| format!("mcp-{}", new_id())))
+        }
+    };
     Ok(Settings {
         run,
         session,
@@ -174,9 +184,9 @@ pub async fn run(args: Args) -> Result<Done, Failure> {
     let signals = Signals::listen()?;
     let broken = |error| Failure::said(format!("no way to the host: {error}"));
     let (host, to_host) = (io::stdin().map_err(broken)?, io::stdout().map_err(broken)?);
-    let admission = Arc::new(Admission::new(args.target, args.fail_open, &settings.run));
+    let admission = Arc::new(Admission::new(args.target, args.fail_open));
     admission.open().await?;
-    let started = Server::start(&args.command, &[("RECIBO_RUN_ID", &settings.run)]).await;
+    let started = Server::start(&args.command, &[("RECIBO_RUN_ID", &settings.run.of(1))]).await;
     let (server, stdin, stdout) = match started {
         Ok(started) => started,
         Err(failure) => {

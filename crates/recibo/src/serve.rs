@@ -1,20 +1,28 @@
 //! `recibo serve`: the service on a data folder, from the first line of its log to the last.
 
 mod limits;
+mod log;
+mod on_demand;
 
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use recibo_server::{App, SecretPolicy, Settings, serve};
+use recibo_api::client::UNIX;
+use recibo_server::{App, Listeners, SecretPolicy, ServeError, Settings, serve};
+use recibo_store::folder::{SERVICE_FILE, make_folder};
 use recibo_store::{Config, Store};
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
-use tracing_subscriber::EnvFilter;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::command::Done;
-use crate::data::{self, Knobs, ServiceNote};
+use crate::data::{self, Knobs};
+use crate::duration;
 use crate::failure::Failure;
+use crate::service::{self, READY, ServiceNote, version};
+
+pub use on_demand::detach;
 
 /// Arguments of `serve`.
 #[derive(clap::Args)]
@@ -43,8 +51,23 @@ pub struct Args {
     /// Make another admin key and write it to DIR/admin.key; keys made before stay valid
     #[arg(long)]
     new_admin_key: bool,
+    /// Serve the owner's processes only, on the socket in the data folder, and end when none is
+    /// connected any more: how commands start the service that they need
+    #[arg(long, conflicts_with_all = ["listen", "new_admin_key"])]
+    pub on_demand: bool,
+    /// After how long without a client a service ends that was started on demand, from 1s to 24h
+    #[arg(long, value_name = "TIME", env = "RECIBO_IDLE_EXIT", value_parser = idle_exit_ms,
+          default_value = "60s")]
+    idle_exit: u64,
     #[command(flatten)]
     limits: limits::LimitArgs,
+}
+
+fn idle_exit_ms(text: &str) -> Result<u64, String> {
+    match duration::parse_ms(text)? {
+        ms @ 1_000..=86_400_000 => Ok(ms),
+        _ => Err("from 1s to 24h".to_owned()),
+    }
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
@@ -57,42 +80,167 @@ enum Secrets {
 
 /// Runs the service until it is asked to stop.
 pub async fn run(args: Args) -> Result<Done, Failure> {
-    start_log(args.log.as_deref())?;
+    // What a service makes is for its owner alone, its socket too.
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
+    match args.on_demand {
+        true => run_on_demand(args).await,
+        false => run_for_people(args).await,
+    }
+}
+
+/// A service that a person or a supervisor has started. One that was started on demand gives way.
+async fn run_for_people(args: Args) -> Result<Done, Failure> {
+    log::start(args.log.as_deref(), log::To::Stderr)?;
     let descriptors = limits::raise_descriptors();
-    let mut terminate = on(SignalKind::terminate())?;
-    let mut interrupt = on(SignalKind::interrupt())?;
-    let config = Config {
-        cache_bytes: (args.cache_mib as usize) << 20,
-        queue_len_max: args.queue_len as usize,
-    };
-    let knobs = Knobs { config, new_admin_key: args.new_admin_key };
-    let folder = args.data.clone();
+    let mut asked = Asked::listen()?;
+    let turn = service::take_over(&args.data).await?;
+    let (folder, knobs) = (args.data.clone(), args.knobs());
     let store = blocking(move || data::open_as_far_as_possible(&folder, knobs)).await??;
     if let Some(cause) = store.read_only_cause() {
         tracing::error!(%cause, "the ledger is open for reading only; writes are answered 503");
     }
-    if data::read_admin_key(&args.data).is_err() {
-        tracing::warn!("admin.key is missing; --new-admin-key makes another key");
-    }
-    let asked = async move {
-        tokio::select! {
-            _ = terminate.recv() => tracing::info!("asked to stop (SIGTERM)"),
-            _ = interrupt.recv() => tracing::info!("asked to stop (SIGINT)"),
+    let tcp = match bind(args.listen).await {
+        Ok(tcp) => tcp,
+        Err(failure) => return Err(closing(store, failure).await),
+    };
+    let address = tcp
+        .local_addr()
+        .map_err(|error| Failure::said(format!("cannot see the own address: {error}")));
+    let address = match address {
+        Ok(address) => address,
+        Err(failure) => return Err(closing(store, failure).await),
+    };
+    let unix = match service::listen(&absolute(&args.data)?) {
+        Ok(unix) => Some(unix),
+        Err(error) => {
+            tracing::warn!(%error, "no socket in the folder; clients there use the address");
+            None
         }
     };
-    let settings = Settings {
-        secret_policy: match args.secrets {
-            Secrets::Mask => SecretPolicy::Mask,
-            Secrets::Refuse => SecretPolicy::Refuse,
-        },
-        limits: args.limits.limits(descriptors),
-        ..Settings::default()
+    let (unix, socket) = unix.unzip();
+    let note = ServiceNote {
+        url: reachable(address),
+        pid: std::process::id(),
+        version: Some(version::OWN.to_owned()),
+        socket,
+        on_demand: false,
     };
-    tracing::info!(descriptors, connections = settings.limits.connections, "limits");
-    let result = listen(&store, settings, args.listen, &args.data, asked).await;
+    let note = match note.leave(&args.data) {
+        Ok(note) => Some(note),
+        // Commands on the folder then read it themselves.
+        Err(_) if store.read_only_cause().is_some() => None,
+        Err(error) => {
+            let failure = data::cannot("write", &args.data.join(SERVICE_FILE), &error);
+            return Err(closing(store, failure).await);
+        }
+    };
+    let app = App::new(store.clone(), args.settings(descriptors), data::entropy());
+    let url = format!("http://{address}");
+    announce(&url);
+    tracing::info!(%url, data = %args.data.display(), events = store.size(), "listening");
+    // Whoever waited for it finds this service.
+    drop(turn);
+    let asked = async {
+        asked.next().await;
+        if let Some(note) = &note {
+            note.withdraw();
+        }
+    };
+    let result = serve(Listeners { tcp: Some(tcp), unix }, app, asked).await;
+    drop(note);
+    ended(store, result).await
+}
+
+/// A service that a command has started which needed it, and which ends by itself.
+async fn run_on_demand(args: Args) -> Result<Done, Failure> {
+    let folder = absolute(&args.data)?;
+    make_folder(&folder).map_err(|error| data::cannot("make", &folder, &error))?;
+    let log = log::Bounded::open(&folder)?;
+    log::start(args.log.as_deref(), log::To::File(log.clone()))?;
+    let descriptors = limits::raise_descriptors();
+    let mut asked = Asked::listen()?;
+    let store = on_demand::open(&folder, args.knobs()).await?;
+    let (unix, socket) = match service::listen(&folder) {
+        Ok(unix) => unix,
+        Err(error) => {
+            let failure = Failure::advised(
+                format!("no socket can be made for {}: {error}", folder.display()),
+                "start a service there with `recibo serve`, or open the ledger with --alone",
+            );
+            return Err(closing(store, failure).await);
+        }
+    };
+    let url = format!("{UNIX}{}", socket.display());
+    let note = ServiceNote {
+        url: url.clone(),
+        pid: std::process::id(),
+        version: Some(version::OWN.to_owned()),
+        socket: Some(socket),
+        on_demand: true,
+    };
+    let note = match note.leave(&folder) {
+        Ok(note) => note,
+        Err(error) => {
+            let failure = data::cannot("write", &folder.join(SERVICE_FILE), &error);
+            return Err(closing(store, failure).await);
+        }
+    };
+    let app = App::new(store.clone(), args.settings(descriptors), data::entropy());
+    announce(&url);
+    on_demand::let_go_of_the_starter(&log);
+    tracing::info!(%url, version = version::OWN, events = store.size(), "listening");
+    let idle_exit = Duration::from_millis(args.idle_exit);
+    let mut turn = None;
+    let over = async {
+        tokio::select! {
+            () = asked.next() => note.withdraw(),
+            taken = on_demand::idle(&app, &folder, &note, idle_exit) => turn = Some(taken),
+            () = on_demand::is_lost(&note) => {
+                tracing::warn!("files of the folder were taken away: the service ends");
+            }
+        }
+    };
+    let result = serve(Listeners { tcp: None, unix: Some(unix) }, app.clone(), over).await;
+    drop(note);
+    let done = ended(store, result).await;
+    // The next one is started once the ledger is closed.
+    drop(turn);
+    done
+}
+
+impl Args {
+    fn knobs(&self) -> Knobs {
+        let config = Config {
+            cache_bytes: (self.cache_mib as usize) << 20,
+            queue_len_max: self.queue_len as usize,
+        };
+        Knobs { config, new_admin_key: self.new_admin_key }
+    }
+
+    fn settings(&self, descriptors: u64) -> Settings {
+        let settings = Settings {
+            secret_policy: match self.secrets {
+                Secrets::Mask => SecretPolicy::Mask,
+                Secrets::Refuse => SecretPolicy::Refuse,
+            },
+            limits: self.limits.limits(descriptors),
+            ..Settings::default()
+        };
+        tracing::info!(descriptors, connections = settings.limits.connections, "limits");
+        settings
+    }
+}
+
+/// Closes the store and says how the service has ended.
+async fn ended(store: Store, result: Result<(), ServeError>) -> Result<Done, Failure> {
     let has_failed = store.has_failed();
     blocking(move || store.close()).await?;
-    result?;
+    result.map_err(|error| {
+        Failure::advised(
+            format!("the service stopped: {error}"),
+            "see its log; the next start reads what is true",
+        )
+    })?;
     if has_failed {
         return Err(Failure::said("the ledger could not be written"));
     }
@@ -100,14 +248,43 @@ pub async fn run(args: Args) -> Result<Done, Failure> {
     Ok(Done::silent())
 }
 
-async fn listen(
-    store: &Store,
-    settings: Settings,
-    address: SocketAddr,
-    folder: &Path,
-    asked: impl Future<Output = ()> + Send,
-) -> Result<(), Failure> {
-    let listener = TcpListener::bind(address).await.map_err(|error| {
+/// Closes the store of a service that cannot start.
+async fn closing(store: Store, failure: Failure) -> Failure {
+    // A panic in there has been printed.
+    let _ = blocking(move || store.close()).await;
+    failure
+}
+
+fn absolute(folder: &Path) -> Result<PathBuf, Failure> {
+    std::path::absolute(folder).map_err(|error| data::cannot("find", folder, &error))
+}
+
+/// What asks the service to stop.
+struct Asked {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Asked {
+    fn listen() -> Result<Self, Failure> {
+        let on = |kind| {
+            signal(kind)
+                .map_err(|error| Failure::said(format!("cannot listen to signals: {error}")))
+        };
+        let (terminate, interrupt) = (on(SignalKind::terminate())?, on(SignalKind::interrupt())?);
+        Ok(Self { terminate, interrupt })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => tracing::info!("asked to stop (SIGTERM)"),
+            _ = self.interrupt.recv() => tracing::info!("asked to stop (SIGINT)"),
+        }
+    }
+}
+
+async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
+    TcpListener::bind(address).await.map_err(|error| {
         let detail = format!("cannot listen on {address}: {error}");
         match error.kind() {
             std::io::ErrorKind::AddrInUse => Failure::advised(
@@ -117,27 +294,6 @@ async fn listen(
             ),
             _ => Failure::said(detail),
         }
-    })?;
-    let address = listener
-        .local_addr()
-        .map_err(|error| Failure::said(format!("cannot see the own address: {error}")))?;
-    let url = format!("http://{address}");
-    let note = match ServiceNote::write(&reachable(address), folder) {
-        Ok(note) => Some(note),
-        // Commands on the folder then read it themselves.
-        Err(_) if store.read_only_cause().is_some() => None,
-        Err(failure) => return Err(failure),
-    };
-    let app = App::new(store.clone(), settings, data::entropy());
-    announce(&url);
-    tracing::info!(%url, data = %folder.display(), events = store.size(), "listening");
-    let result = serve(listener, app, asked).await;
-    drop(note);
-    result.map_err(|error| {
-        Failure::advised(
-            format!("the service stopped: {error}"),
-            "see the log above; the next start reads what is true",
-        )
     })
 }
 
@@ -156,27 +312,8 @@ fn reachable(address: SocketAddr) -> String {
 fn announce(url: &str) {
     let mut stdout = std::io::stdout().lock();
     // Whoever does not read it does not need it.
-    let _ = writeln!(stdout, "recibo listening on {url}");
+    let _ = writeln!(stdout, "{READY}{url}");
     let _ = stdout.flush();
-}
-
-fn start_log(filter: Option<&str>) -> Result<(), Failure> {
-    let rust_log = std::env::var("RUST_LOG").ok();
-    let text = filter.or(rust_log.as_deref()).filter(|text| !text.is_empty()).unwrap_or("info");
-    let filter = EnvFilter::try_new(text)
-        .map_err(|error| Failure::usage(format!("`{text}` is no log filter: {error}")))?;
-    let is_coloured = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
-        && std::io::IsTerminal::is_terminal(&std::io::stderr());
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(is_coloured)
-        .init();
-    Ok(())
-}
-
-fn on(kind: SignalKind) -> Result<tokio::signal::unix::Signal, Failure> {
-    signal(kind).map_err(|error| Failure::said(format!("cannot listen to signals: {error}")))
 }
 
 async fn blocking<T: Send + 'static>(

@@ -158,13 +158,16 @@ fn what_is_done_already_is_no_failure_where_the_script_says_so() {
 }
 
 #[test]
-fn a_second_one_does_not_get_at_a_ledger_that_the_first_one_holds() {
+fn a_second_one_gets_at_the_ledger_unless_the_first_one_is_alone() {
     let folder = tempfile::tempdir().expect("a folder");
-    let data = folder.path().join("data");
-    let second = format!(
-        "'{}' exec --run r --call b --tool t -- true; echo $?",
-        env!("CARGO_BIN_EXE_recibo")
-    );
-    let output = exec(&data, "a", &[], &["sh", "-c", &second]);
-    assert!(output.stdout.starts_with(b"31\n"), "{output:?}");
+    for (name, options, code) in [("shared", &[][..], "0\n"), ("alone", &["--alone"], "31\n")] {
+        let data = folder.path().join(name);
+        let second = format!(
+            "'{}' exec --run r --call b {} --tool t -- true >/dev/null; echo $?",
+            env!("CARGO_BIN_EXE_recibo"),
+            options.join(" "),
+        );
+        let output = exec(&data, "a", options, &["sh", "-c", &second]);
+        assert!(output.stdout.starts_with(code.as_bytes()), "{name}: {output:?}");
+    }
 }

@@ -83,7 +83,7 @@ impl Args {
 pub async fn run(args: Args) -> Result<Done, Failure> {
     let purpose = match args.action {
         Action::Create { .. } => Purpose::Create,
-        Action::List { .. } => Purpose::Read,
+        Action::List { .. } => Purpose::Administer,
         Action::Revoke { .. } => Purpose::Change,
     };
     Ledger::with(&args.common().target, purpose, async |ledger| act(ledger, &args).await).await

@@ -9,6 +9,7 @@ use super::{Done, now};
 use crate::data::{self, Knobs};
 use crate::failure::Failure;
 use crate::paint;
+use crate::service;
 
 /// Arguments of `init`.
 #[derive(clap::Args)]
@@ -36,6 +37,11 @@ the new ledger has forgotten what the old one knew:
 
 /// Makes a ledger.
 pub async fn run(args: Args) -> Result<Done, Failure> {
+    // A service that was started on demand ends, and none is started meanwhile.
+    let _turn = match args.fresh && has_ledger(&args.data).is_ok_and(|has| has) {
+        true => service::take_over(&args.data).await?,
+        false => None,
+    };
     let made = tokio::task::spawn_blocking(move || make(&args)).await;
     made.map_err(|error| Failure::said(error.to_string()))?
 }

@@ -69,17 +69,3 @@ fn another_admin_key_is_made_only_on_request_and_then_always() {
     assert!(keys[1] != keys[2]);
     assert!(!temp.path().join("admin.key.next").exists());
 }
-
-#[test]
-fn a_note_names_a_service_that_lives_and_goes_with_it() {
-    let temp = tempfile::tempdir().unwrap();
-    assert!(ServiceNote::read(temp.path()).is_none());
-    let guard = ServiceNote::write("http://127.0.0.1:1", temp.path()).unwrap();
-    let note = ServiceNote::read(temp.path()).unwrap();
-    assert!(note.is_running());
-    assert_eq!(note.url, "http://127.0.0.1:1");
-    assert_eq!(mode(&temp.path().join(SERVICE_FILE)), 0o600);
-    drop(guard);
-    assert!(ServiceNote::read(temp.path()).is_none());
-    assert!(!ServiceNote { url: String::new(), pid: u32::MAX }.is_running());
-}

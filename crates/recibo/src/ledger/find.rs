@@ -1,9 +1,10 @@
-//! Which ledger a command talks to: the service at an address, the service that runs on a data
-//! folder, or the folder itself.
+//! Which ledger a command talks to: the service at an address, the service on a data folder, which
+//! is started if none runs, or the folder itself.
 
+use std::io::Write;
 use std::path::Path;
 
-use recibo_api::client::{Service, is_alive};
+use recibo_api::client::Service;
 use recibo_api::{Action, Code, Problem, Roles};
 use recibo_core::id::Namespace;
 use recibo_store::{ReadOnlyCause, Store};
@@ -13,17 +14,20 @@ use super::embedded::Embedded;
 use super::{Ledger, Transport};
 use crate::data::{self, Knobs};
 use crate::failure::Failure;
+use crate::service::{self, Key, version};
 use crate::target::Target;
 
 /// What a command needs of a ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// To read it. Nothing in its folder is changed, and it need not be writable.
+    /// To read it.
     Read,
-    /// To write into one that is there: an empty ledger in a folder mistyped would look like a
-    /// lost one.
+    /// To read what only an admin may.
+    Administer,
+    /// To write into one that is there, as an operator: an empty ledger in a folder mistyped would
+    /// look like a lost one.
     Change,
-    /// To write; where there is no ledger yet, one is made.
+    /// To write as an operator; where there is no ledger yet, one is made.
     Create,
 }
 
@@ -35,9 +39,25 @@ enum Place {
     Here { store: Store, api_key: Zeroizing<String> },
 }
 
+/// What becomes of a folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Access {
+    Read,
+    /// Written, if there is a ledger.
+    Change,
+    /// Written; a ledger is made where there is none.
+    Make,
+}
+
 /// Finds the ledger that the command line names.
 pub async fn find(target: &Target, purpose: Purpose) -> Result<Ledger, Failure> {
-    Ok(Ledger(match place(target, purpose).await? {
+    let (key, access) = match purpose {
+        Purpose::Read => (Key::Adapter, Access::Read),
+        Purpose::Administer => (Key::Operator, Access::Read),
+        Purpose::Change => (Key::Operator, Access::Change),
+        Purpose::Create => (Key::Operator, Access::Make),
+    };
+    Ok(Ledger(match place(target, key, access).await? {
         Place::Service(service) => Transport::Service(service),
         Place::Here { store, api_key } => Transport::Embedded(Embedded::new(store, api_key)),
     }))
@@ -45,23 +65,20 @@ pub async fn find(target: &Target, purpose: Purpose) -> Result<Ledger, Failure> 
 
 /// The same for an adapter: without a server in between where the store is opened here. While
 /// outcomes get no answer it is looked for again, since a service may come back elsewhere.
-pub async fn find_for_adapter(
-    target: &Target,
-    purpose: Purpose,
-) -> Result<recibo_adapter::Ledger, Failure> {
-    let ledger = adapter_ledger(target, purpose).await?;
+pub async fn find_for_adapter(target: &Target) -> Result<recibo_adapter::Ledger, Failure> {
+    let ledger = adapter_ledger(target, Access::Make).await?;
     let target = target.clone();
     Ok(ledger.with_finder(move || {
         let target = target.clone();
-        Box::pin(async move { adapter_ledger(&target, Purpose::Change).await.ok() })
+        Box::pin(async move { adapter_ledger(&target, Access::Change).await.ok() })
     }))
 }
 
 async fn adapter_ledger(
     target: &Target,
-    purpose: Purpose,
+    access: Access,
 ) -> Result<recibo_adapter::Ledger, Failure> {
-    match place(target, purpose).await? {
+    match place(target, Key::Adapter, access).await? {
         Place::Service(service) => Ok(recibo_adapter::Ledger::http(service)),
         Place::Here { store, api_key } => match namespace(&store, &api_key) {
             Ok(namespace) => Ok(recibo_adapter::Ledger::embedded(store, namespace)),
@@ -82,7 +99,7 @@ fn namespace(store: &Store, api_key: &str) -> Result<Namespace, Problem> {
     Ok(info.namespace.clone())
 }
 
-async fn place(target: &Target, purpose: Purpose) -> Result<Place, Failure> {
+async fn place(target: &Target, key: Key, access: Access) -> Result<Place, Failure> {
     let given_key = target.api_key_file.as_deref().map(data::read_api_key).transpose()?;
     if let Some(url) = &target.url {
         let Some(api_key) = given_key else {
@@ -91,39 +108,43 @@ async fn place(target: &Target, purpose: Purpose) -> Result<Place, Failure> {
         return Ok(Place::Service(Service::at(url, &api_key)?));
     }
     let folder = &target.data;
-    if let Some(url) = running_service(folder).await {
-        let api_key = match given_key {
-            Some(api_key) => api_key,
-            None => data::read_admin_key(folder)?,
-        };
-        return Ok(Place::Service(Service::nearby(&url, &api_key)?));
+    let key = given_key.map_or(key, Key::Given);
+    if target.alone {
+        return open_here(folder, &key, access).await;
     }
-    open_here(folder, given_key, purpose).await
+    if access != Access::Make {
+        data::expect_ledger(folder)?;
+    }
+    match service::join_or_start(folder, &key).await {
+        Ok(joined) => {
+            if let Some(text) = version::difference(&joined.note, folder) {
+                let _ = writeln!(anstream::stderr(), "recibo: {text}");
+            }
+            Ok(Place::Service(joined.service))
+        }
+        // A folder that cannot be written can be read all the same.
+        Err(failure) if access == Access::Read => {
+            open_here(folder, &key, access).await.map_err(|_| failure)
+        }
+        Err(failure) => Err(failure),
+    }
 }
 
-/// The address of the service on a folder, if one runs. A file without a service is what a
-/// killed one leaves behind.
-async fn running_service(folder: &Path) -> Option<String> {
-    let note = data::ServiceNote::read(folder)?;
-    (note.is_running() && is_alive(&note.url).await).then_some(note.url)
-}
-
-async fn open_here(
-    folder: &Path,
-    given_key: Option<Zeroizing<String>>,
-    purpose: Purpose,
-) -> Result<Place, Failure> {
+async fn open_here(folder: &Path, key: &Key, access: Access) -> Result<Place, Failure> {
     let path = folder.to_owned();
-    let opened = tokio::task::spawn_blocking(move || match purpose {
-        Purpose::Read => data::open_read_only(&path, Knobs::default(), ReadOnlyCause::Asked),
-        Purpose::Change => data::open_existing(&path, Knobs::default()),
-        Purpose::Create => data::open(&path, Knobs::default()),
+    let opened = tokio::task::spawn_blocking(move || match access {
+        Access::Read => data::open_read_only(&path, Knobs::default(), ReadOnlyCause::Asked),
+        Access::Change => data::open_existing(&path, Knobs::default()),
+        Access::Make => data::open(&path, Knobs::default()),
     });
     let opened = opened.await;
     let store = opened.map_err(|error| Failure::said(error.to_string()))??;
-    let api_key = match given_key {
-        Some(api_key) => api_key,
-        None => data::read_admin_key(folder)?,
-    };
-    Ok(Place::Here { store, api_key })
+    match key.of_folder(folder) {
+        Ok(api_key) => Ok(Place::Here { store, api_key }),
+        Err(failure) => {
+            // A panic in there has been printed.
+            let _ = tokio::task::spawn_blocking(move || store.close()).await;
+            Err(failure)
+        }
+    }
 }

@@ -18,7 +18,7 @@ use super::memory::Memory;
 use super::refusal::Refusal;
 use super::{names, refusal, tell};
 use crate::failure::Failure;
-use crate::ledger::{Purpose, find_for_adapter};
+use crate::ledger::find_for_adapter;
 use crate::target::Target;
 
 /// How long a session that has ended waits for its key to be wiped.
@@ -60,12 +60,12 @@ pub enum Verdict {
 
 impl Admission {
     /// The ledger is looked for with [`Admission::open`] or by the first call.
-    pub fn new(target: Target, fail_open: bool, run: &str) -> Self {
+    pub fn new(target: Target, fail_open: bool) -> Self {
         Self {
             target,
             fail_open,
             scope: Mutex::default(),
-            memory: Memory::new(run),
+            memory: Memory::default(),
             unrecorded: AtomicU64::new(0),
         }
     }
@@ -133,10 +133,10 @@ impl Admission {
 
     /// What the model is told of a decision that is no permission.
     async fn words(&self, decision: &DecisionAnswer) -> Refusal {
-        let Memory { told, .. } = &self.memory;
+        let told = self.memory.told(&decision.run_id);
         let result_of = |record: &Record| self.memory.result(record);
         let of_twin = match self.scope().await {
-            Ok(scope) => words_on_twin(scope.ledger(), told, decision, result_of).await,
+            Ok(scope) => words_on_twin(scope.ledger(), &told, decision, result_of).await,
             Err(_) => None,
         };
         match of_twin {
@@ -163,7 +163,7 @@ impl Admission {
     ) -> Result<Result<Permission, LedgerError>, Failure> {
         let scope = self.scope().await?;
         let mut spec = spec.clone();
-        spec.knows = self.memory.told.entries();
+        spec.knows = self.memory.told(&spec.run_id).entries();
         Ok(match may_wait {
             true => scope.claim(&spec).await,
             false => scope.claim_now(&spec).await,
@@ -182,7 +182,7 @@ impl Admission {
         // A host that starts a server anew does not wait for the end of the old one.
         let until = Instant::now() + IN_USE_WAIT;
         let ledger = loop {
-            match find_for_adapter(&self.target, Purpose::Create).await {
+            match find_for_adapter(&self.target).await {
                 Err(Failure::InUse { .. }) if Instant::now() < until => sleep(IN_USE_POLL).await,
                 Ok(ledger) => break ledger,
                 Err(failure) => {

@@ -86,7 +86,7 @@ impl Plan {
             release(ticket);
             for (pending, stay) in stays {
                 if let Some(why) = stay.settle().await {
-                    session.admission.memory.told(why.success);
+                    session.admission.memory.note(&pending.request.spec.run_id, why.success);
                     self.answers.push(pending.request.answer(&why.text));
                 }
             }

@@ -101,7 +101,7 @@ impl Request {
             return Err(refusal::answer(call.raw_id, &refusal::of_arguments(&fault)));
         }
         let name = format!("{}{}", session.settings.tool_prefix, call.tool);
-        let mut spec = CallSpec::new(&session.settings.run, "", &name, arguments)
+        let mut spec = CallSpec::new("", "", &name, arguments)
             .map_err(|error| refusal::answer(call.raw_id, &refusal::of_error(&error)))?;
         spec.effect = session.hints.as_ref().and_then(|hints| hints.effect(&call.tool));
         spec.lease = session.settings.lease;
@@ -120,6 +120,7 @@ impl Request {
     }
 
     fn named(mut self, session: &Session, used: Use) -> Self {
+        self.spec.run_id = session.settings.run.of(used.client);
         self.spec.tool_call_id = session.settings.session.call_id(&self.id, used);
         self
     }

@@ -90,8 +90,8 @@ mod tests {
         ];
         let named = Session::Named("s1".into());
         let drawn = Session::Drawn("s1".into());
-        let first = Use { round: 1, number: 1 };
-        let again = Use { round: 1, number: 2 };
+        let first = Use { client: 1, round: 1, number: 1 };
+        let again = Use { client: 1, round: 1, number: 2 };
         let of = |text: &str| named.call_id(&Id::read(text), again);
         let mut ids: HashSet<String> = texts.iter().map(|text| of(text)).collect();
         ids.extend(texts.iter().map(|text| drawn.call_id(&Id::read(text), again)));
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(of("1.0"), "s1:1");
         assert_eq!(of(r#""1""#), "s1:s:1");
         assert_eq!(of(r#""a b/c#1""#), "s1:s:a%20b%2Fc%231");
-        let other_client = Use { round: 2, number: 1 };
+        let other_client = Use { client: 1, round: 2, number: 1 };
         assert_eq!(drawn.call_id(&Id::read("1"), again), "s1:1#2");
         assert_eq!(drawn.call_id(&Id::read("1"), other_client), "s1.2:1");
     }
@@ -120,6 +120,7 @@ mod tests {
             let cells: Vec<&str> = line.split('`').collect();
             let (session, request, id) = (cells[1], cells[2], cells[3]);
             let used = Use {
+                client: 1,
                 round: if line.contains("a second `initialize`") { 2 } else { 1 },
                 number: if request.contains("the second") { 2 } else { 1 },
             };

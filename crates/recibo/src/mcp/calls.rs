@@ -140,6 +140,8 @@ pub enum Whose {
 /// Names one use of an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Use {
+    /// The client, from 1: each `initialize` after the first begins another one.
+    pub client: u32,
     /// The numbering, from 1.
     pub round: u32,
     /// The use of the id within it, from 1.
@@ -199,6 +201,7 @@ struct Inner {
     given_up: VecDeque<Events>,
     known: HashMap<Id, Known>,
     round: u32,
+    client: u32,
     is_initialized: bool,
     is_host_gone: bool,
     is_server_gone: bool,
@@ -215,6 +218,7 @@ impl Default for Inner {
             given_up: VecDeque::new(),
             known: HashMap::new(),
             round: 1,
+            client: 1,
             is_initialized: false,
             is_host_gone: false,
             is_server_gone: false,
@@ -229,11 +233,11 @@ impl Calls {
         inner.check(id)?;
         let open = Open { phase: Phase::Claiming, kind: Kind::Call, events: Some(events) };
         inner.open.insert(id.clone(), open);
-        let round = inner.round;
+        let (client, round) = (inner.client, inner.round);
         let known = inner.know(id);
         known.uses = known.uses.saturating_add(1);
         let number = known.uses;
-        Ok(Use { round, number })
+        Ok(Use { client, round, number })
     }
 
     /// Another request about a call, which needs no permission.
@@ -278,6 +282,7 @@ impl Calls {
         }
         if other == Other::Initialize && std::mem::replace(&mut inner.is_initialized, true) {
             // Another client: its ids have nothing to do with those before.
+            inner.client = inner.client.saturating_add(1);
             inner.next_round();
         }
         if let Some(known) = inner.known.get_mut(id) {

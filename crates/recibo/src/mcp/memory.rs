@@ -2,7 +2,7 @@
 //! may not have seen. In memory only.
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use recibo_adapter::{Record, ToldSuccesses};
 use recibo_core::hash::OutputHash;
@@ -13,22 +13,28 @@ const RESULTS_MAX: usize = 64;
 const RESULT_BYTES_MAX: usize = 64 << 10;
 
 /// What is remembered.
+#[derive(Default)]
 pub struct Memory {
-    /// Late successes that the model was told of.
-    pub told: ToldSuccesses,
+    /// Late successes that the model of the newest run was told of.
+    told: Mutex<Option<Arc<ToldSuccesses>>>,
     results: Mutex<VecDeque<(OutputHash, String)>>,
 }
 
 impl Memory {
-    /// Of a run.
-    pub fn new(run: &str) -> Self {
-        Self { told: ToldSuccesses::new(run), results: Mutex::default() }
+    /// Late successes that the model of this run was told of. Another run is another session of the
+    /// host, whose model has heard nothing.
+    pub fn told(&self, run: &str) -> Arc<ToldSuccesses> {
+        let mut told = self.told.lock().expect("no holder panics");
+        match &*told {
+            Some(told) if told.run_id() == run => told.clone(),
+            _ => told.insert(Arc::new(ToldSuccesses::new(run))).clone(),
+        }
     }
 
-    /// The model is told now of this late success: run and call.
-    pub fn told(&self, success: Option<(String, String)>) {
+    /// The model of this run is told now of a late success: run and call.
+    pub fn note(&self, run: &str, success: Option<(String, String)>) {
         if let Some((run_id, tool_call_id)) = success {
-            self.told.note(&run_id, &tool_call_id);
+            self.told(run).note(&run_id, &tool_call_id);
         }
     }
 

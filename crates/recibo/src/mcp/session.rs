@@ -21,13 +21,14 @@ use super::message::{Id, Members};
 use super::names::Names;
 use super::placement::Placement;
 use super::queue::{SendQueue, Ticket};
+use super::run::Run;
 use super::strict::{self, Framing, HostLine, HostMessage, Unfit};
 use super::tell;
 
 /// What the user has chosen.
 pub struct Settings {
     /// The run.
-    pub run: String,
+    pub run: Run,
     /// What call ids begin with.
     pub session: call_id::Session,
     /// What tool names begin with.
@@ -258,6 +259,7 @@ impl Session {
     fn call(self: Arc<Self>, pending: Pending, line: Vec<u8>) {
         let Pending { request, events, heard } = pending;
         let (ticket, busy) = (self.join_queue(), self.busy());
+        let run = request.spec.run_id.clone();
         tokio::spawn(async move {
             let mut ticket = Some(ticket);
             let permit = request.permit(&self, &mut ticket).await;
@@ -275,7 +277,7 @@ impl Session {
                 Err(stay) => {
                     if let Some(why) = stay.settle().await {
                         // Before the answer: a call that follows it is to be judged by it.
-                        self.admission.memory.told(why.success);
+                        self.admission.memory.note(&run, why.success);
                         self.answer(&request.answer(&why.text)).await;
                     }
                 }

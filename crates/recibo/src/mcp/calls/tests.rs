@@ -52,7 +52,7 @@ fn m03_an_id_that_was_answered_names_a_new_call() {
     for number in 1..=3 {
         let (events, _heard) = unbounded_channel();
         let id = Id::read("1");
-        assert_eq!(calls.begin(&id, events.clone()), Ok(Use { round: 1, number }));
+        assert_eq!(calls.begin(&id, events.clone()), Ok(Use { client: 1, round: 1, number }));
         assert_eq!(calls.begin(&id, events), Err(Taken::SameId));
         assert_eq!(calls.send(&id), Sending::Go);
         assert_eq!(whose(&calls, "1"), "call");
@@ -62,7 +62,7 @@ fn m03_an_id_that_was_answered_names_a_new_call() {
         assert_eq!(whose(&calls, "0"), "other");
     }
     let (events, _heard) = unbounded_channel();
-    assert_eq!(calls.begin(&Id::read("1"), events), Ok(Use { round: 2, number: 1 }));
+    assert_eq!(calls.begin(&Id::read("1"), events), Ok(Use { client: 2, round: 2, number: 1 }));
 }
 
 #[test]
