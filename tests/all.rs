@@ -6,6 +6,7 @@ mod binary;
 mod blackbox;
 mod mcp;
 mod model;
+mod on_demand;
 mod properties;
 mod rules;
 mod service;

@@ -7,7 +7,7 @@ mod kills;
 mod lines;
 mod log;
 mod mutate;
-mod proxy;
+pub mod proxy;
 mod relay;
 mod sessions;
 mod twins;

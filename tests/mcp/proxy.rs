@@ -80,6 +80,7 @@ impl Stage {
             .arg("mcp")
             .args(arguments)
             .env_remove("RECIBO_RUN_ID")
+            .env("RECIBO_IDLE_EXIT", "2s")
             .envs(run.map(|run| ("RECIBO_RUN_ID", run)))
             .args(["--", "python3", "-S", "-E"])
             .arg(server)

@@ -39,9 +39,10 @@ impl ServiceNote {
 
     /// Leaves the note. Only who has the store open may: no other service can run then.
     pub fn leave(self, folder: &Path) -> std::io::Result<NoteGuard> {
-        let ledger = folder.join(LEDGER_FILE);
-        let identity = identity(&ledger);
-        let guard = NoteGuard { note: self, path: folder.join(SERVICE_FILE), ledger, identity };
+        let path = folder.join(SERVICE_FILE);
+        let kept = [Some(folder.join(LEDGER_FILE)), self.socket.clone()];
+        let kept = kept.map(|path| path.map(|path| (identity(&path), path)));
+        let guard = NoteGuard { note: self, path, kept };
         guard.leave_again()?;
         Ok(guard)
     }
@@ -52,16 +53,21 @@ impl ServiceNote {
 pub struct NoteGuard {
     note: ServiceNote,
     path: PathBuf,
-    ledger: PathBuf,
-    /// That of the ledger file when the note was left.
-    identity: Option<(u64, u64)>,
+    /// The ledger file and the socket, as they were when the note was left.
+    kept: [Option<(Identity, PathBuf)>; 2],
 }
+
+/// Tells a file from one that has taken its place.
+type Identity = Option<(u64, u64)>;
 
 impl NoteGuard {
     /// Nobody finds the service any more.
     pub fn withdraw(&self) {
-        // A note that stays is seen to be stale: its process is gone.
-        let _ = fs::remove_file(&self.path);
+        // Where the folder was taken away, the note may be that of the next service already.
+        if self.is_own() {
+            // One that stays is seen to be stale: its process is gone.
+            let _ = fs::remove_file(&self.path);
+        }
     }
 
     /// Leaves it after it was withdrawn.
@@ -73,26 +79,26 @@ impl NoteGuard {
     /// Whether others can still find the service, and in the folder the ledger that it has open:
     /// neither note nor socket nor ledger file was taken away.
     pub fn is_found(&self) -> bool {
-        if identity(&self.ledger) != self.identity {
-            return false;
-        }
-        let note: Option<ServiceNote> =
-            fs::read(&self.path).ok().and_then(|text| serde_json::from_slice(&text).ok());
+        self.is_own() && self.kept.iter().flatten().all(|(known, path)| identity(path) == *known)
+    }
+
+    fn is_own(&self) -> bool {
+        let text = fs::read(&self.path).ok();
+        let note = text.and_then(|text| serde_json::from_slice::<ServiceNote>(&text).ok());
         note.is_some_and(|note| note.pid == self.note.pid)
-            && self.note.socket.as_ref().is_none_or(|socket| socket.exists())
     }
 }
 
-/// Tells a file from one that has taken its place.
-fn identity(path: &Path) -> Option<(u64, u64)> {
+fn identity(path: &Path) -> Identity {
     fs::metadata(path).ok().map(|meta| (meta.dev(), meta.ino()))
 }
 
 impl Drop for NoteGuard {
     fn drop(&mut self) {
         self.withdraw();
-        if let Some(socket) = &self.note.socket {
-            let _ = fs::remove_file(socket);
+        let [_, socket] = &self.kept;
+        if let Some((_, path)) = socket.as_ref().filter(|(known, path)| identity(path) == *known) {
+            let _ = fs::remove_file(path);
         }
     }
 }
@@ -134,6 +140,26 @@ mod tests {
         assert!(!guard.is_found());
         drop(guard);
         assert!(!path.exists() && !socket.exists());
+    }
+
+    #[test]
+    fn what_has_taken_the_place_of_a_service_stays_when_that_one_ends() {
+        let temp = tempfile::tempdir().unwrap();
+        let socket = temp.path().join("socket");
+        let note = |pid| ServiceNote {
+            url: String::new(),
+            pid,
+            version: None,
+            socket: Some(socket.clone()),
+            on_demand: true,
+        };
+        fs::write(&socket, "old").unwrap();
+        let old = note(1).leave(temp.path()).unwrap();
+        fs::rename(&socket, temp.path().join("aside")).unwrap();
+        fs::write(&socket, "new").unwrap();
+        let new = note(2).leave(temp.path()).unwrap();
+        drop(old);
+        assert!(new.is_found() && socket.exists());
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::failure::Failure;
 /// How long a service may take to get ready.
 const START_PATIENCE: Duration = Duration::from_secs(30);
 /// How often a service is started that is gone again before it could be joined.
-const STARTS_MAX: u32 = 3;
+const STARTS_MAX: u32 = 5;
 /// What a service takes from the environment of the process that starts it: its own settings, and
 /// nothing that belongs to an agent.
 const KEPT_VARIABLES: [&str; 5] =
@@ -80,7 +80,7 @@ struct Problem {
     hint: Option<String>,
 }
 
-/// Starts a service and waits until it is ready. It outlives this process.
+/// Starts a service and waits until it is ready, or dead. It outlives this process.
 async fn start(folder: &Path) -> Result<(), Failure> {
     let cannot = |cause: String| {
         Failure::advised(
@@ -112,6 +112,8 @@ async fn start(folder: &Path) -> Result<(), Failure> {
     let ready = timeout(START_PATIENCE, stdout.read_line(&mut said)).await;
     match ready {
         Ok(Ok(_)) if said.starts_with(READY) => return Ok(()),
+        // It died without a word: whoever finds none starts another one.
+        Ok(Ok(0)) => return Ok(()),
         Ok(Ok(_)) => {}
         Ok(Err(error)) => return Err(cannot(error.to_string())),
         Err(_) => return Err(cannot("it does not get ready".to_owned())),
