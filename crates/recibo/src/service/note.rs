@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use recibo_store::folder::{LEDGER_FILE, SERVICE_FILE};
 use recibo_store::write_private;
@@ -42,7 +43,7 @@ impl ServiceNote {
         let path = folder.join(SERVICE_FILE);
         let kept = [Some(folder.join(LEDGER_FILE)), self.socket.clone()];
         let kept = kept.map(|path| path.map(|path| (identity(&path), path)));
-        let guard = NoteGuard { note: self, path, kept };
+        let guard = NoteGuard { note: self, path, kept, is_left: AtomicBool::new(false) };
         guard.leave_again()?;
         Ok(guard)
     }
@@ -55,6 +56,8 @@ pub struct NoteGuard {
     path: PathBuf,
     /// The ledger file and the socket, as they were when the note was left.
     kept: [Option<(Identity, PathBuf)>; 2],
+    /// Whether the note is there, as far as its service knows.
+    is_left: AtomicBool,
 }
 
 /// Tells a file from one that has taken its place.
@@ -63,6 +66,7 @@ type Identity = Option<(u64, u64)>;
 impl NoteGuard {
     /// Nobody finds the service any more.
     pub fn withdraw(&self) {
+        self.is_left.store(false, Ordering::SeqCst);
         // Where the folder was taken away, the note may be that of the next service already.
         if self.is_own() {
             // One that stays is seen to be stale: its process is gone.
@@ -73,13 +77,16 @@ impl NoteGuard {
     /// Leaves it after it was withdrawn.
     pub fn leave_again(&self) -> std::io::Result<()> {
         let text = serde_json::to_string(&self.note).expect("strings always have a JSON form");
-        write_private(&self.path, text.as_bytes())
+        write_private(&self.path, text.as_bytes())?;
+        self.is_left.store(true, Ordering::SeqCst);
+        Ok(())
     }
 
     /// Whether others can still find the service, and in the folder the ledger that it has open:
-    /// neither note nor socket nor ledger file was taken away.
+    /// neither note nor socket nor ledger file was taken away. A note that was withdrawn was not.
     pub fn is_found(&self) -> bool {
-        self.is_own() && self.kept.iter().flatten().all(|(known, path)| identity(path) == *known)
+        (self.is_own() || !self.is_left.load(Ordering::SeqCst))
+            && self.kept.iter().flatten().all(|(known, path)| identity(path) == *known)
     }
 
     fn is_own(&self) -> bool {
@@ -126,7 +133,7 @@ mod tests {
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert!(ServiceNote::read(temp.path()).unwrap().is_running() && guard.is_found());
         guard.withdraw();
-        assert!(ServiceNote::read(temp.path()).is_none() && !guard.is_found());
+        assert!(ServiceNote::read(temp.path()).is_none() && guard.is_found());
         guard.leave_again().unwrap();
         // Another service's note is no way to this one.
         let text = fs::read_to_string(&path).unwrap();
