@@ -25,6 +25,11 @@ bless:
 mcp-lines LINES="100000":
     RECIBO_MCP_LINES={{LINES}} cargo test -p recibo-tests mcp::lines -- --nocapture
 
+# Many processes on one folder, their service killed and replaced: as many rounds as named; the
+# suite has 3.
+on-demand ROUNDS="50":
+    RECIBO_ROUNDS={{ROUNDS}} cargo test -p recibo-tests on_demand::many -- --nocapture --test-threads 1
+
 serve:
     cargo run --release -- serve
 
