@@ -68,6 +68,8 @@ enum What {
     Memory,
     /// What the MCP proxy adds to a tool call
     Mcp,
+    /// What `recibo exec` adds to a command
+    Exec,
     /// Only writes into a ledger until killed, for `perf` and the like
     #[command(hide = true)]
     Fill {
@@ -112,6 +114,7 @@ fn run(args: Args) -> Outcome<()> {
         What::Reopen => vec![Scenario::Reopen],
         What::Memory => vec![Scenario::Memory],
         What::Mcp => vec![Scenario::Mcp],
+        What::Exec => vec![Scenario::Exec],
         What::Fill { data, stream, once } => {
             let records = args.records.unwrap_or(0);
             return scenario::fill_until_killed(&data, stream, records, once);

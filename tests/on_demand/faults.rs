@@ -226,6 +226,23 @@ fn an_older_service_gives_way_to_a_newer_command_and_a_newer_one_is_named() {
 }
 
 #[test]
+fn a_service_that_cannot_start_says_why_to_whoever_has_started_it() {
+    let (temp, data) = folder();
+    let with = |name: &str, value: &str| {
+        let mut command = exec(&data, "a");
+        command.env(name, value).output().expect("the binary runs")
+    };
+    fails(&with("RECIBO_IDLE_EXIT", "soon"), 31, &["cannot start a service", "soon"]);
+    fails(&with("RECIBO_LOG", "=="), 31, &["`==` is no log filter"]);
+    let file = temp.path().join("file");
+    fs::write(&file, "").expect("a file");
+    let output = exec(&file.join("data"), "a").output().expect("the binary runs");
+    fails(&output, 31, &["cannot make", "file/data"]);
+    assert!(services(&data).is_empty());
+    succeeds(&run(&data, "a"));
+}
+
+#[test]
 fn status_and_stop_say_what_runs_and_start_nothing() {
     let (_temp, data) = folder();
     for arguments in [&["status"][..], &["stop"]] {

@@ -1,5 +1,6 @@
-//! What the MCP proxy adds to a tool call, with a ledger of its own: a server that answers at once,
-//! with and without the proxy before it, one call after the other.
+//! What the MCP proxy adds to a tool call, through the service that it starts and with a ledger of
+//! its own: a server that answers at once, with and without the proxy before it, one call after the
+//! other.
 
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::Path;
@@ -23,24 +24,32 @@ pub fn run(bench: &Bench, report: &mut Report) -> Outcome<()> {
     probe::note_disk(report, &folder)?;
     let binary = service::binary(bench.named.clone())?;
     let mut direct = Session::start(echo()?)?;
-    let mut proxied = Session::start(proxy(&binary, &folder.join("data"))?)?;
+    let mut proxied = Session::start(proxy(&binary, &folder.join("data"), &["--alone"])?)?;
+    let mut shared = Session::start(proxy(&binary, &folder.join("shared"), &[])?)?;
     let (mut direct_ms, mut proxied_ms, mut added, mut tail) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut shared_ms, mut shared_added) = (Vec::new(), Vec::new());
     for _ in 0..bench.sizes.slices {
         let direct = direct.slice(bench.sizes.mcp_calls, false)?;
         let proxied = proxied.slice(bench.sizes.mcp_calls, true)?;
+        let shared = shared.slice(bench.sizes.mcp_calls, true)?;
         added.push(median(&proxied) - median(&direct));
+        shared_added.push(median(&shared) - median(&direct));
+        shared_ms.push(median(&shared));
         direct_ms.push(median(&direct));
         proxied_ms.push(median(&proxied));
         tail.push(quantile(&proxied, 0.99));
     }
     report.figure("tools/call, no proxy, median", "ms", &direct_ms);
-    report.figure("tools/call through the proxy, median", "ms", &proxied_ms);
-    report.figure("tools/call through the proxy, p99", "ms", &tail);
-    let added = report.figure("added by the proxy, median", "ms", &added);
+    report.figure("tools/call, proxy with --alone, median", "ms", &proxied_ms);
+    report.figure("tools/call, proxy with --alone, p99", "ms", &tail);
+    report.figure("tools/call, proxy and service, median", "ms", &shared_ms);
+    report.figure("added by proxy and service, median", "ms", &shared_added);
+    let added = report.figure("added by the proxy with --alone, median", "ms", &added);
     report.goal("added per tools/call, embedded ledger", "ms", added, Goal::AtMost(GOAL_MS));
     report.note("each call is two commits, one after the other: the claim and the outcome");
     proxied.end()?;
+    shared.end()?;
     direct.end()
 }
 
@@ -66,9 +75,9 @@ fn echo() -> Outcome<Command> {
     Ok(command)
 }
 
-fn proxy(binary: &Path, data: &Path) -> Outcome<Command> {
+fn proxy(binary: &Path, data: &Path, options: &[&str]) -> Outcome<Command> {
     let mut command = Command::new(binary);
-    command.arg("mcp").arg("--data").arg(data).arg("--");
+    command.arg("mcp").arg("--data").arg(data).args(options).arg("--");
     command.arg(std::env::current_exe()?).arg("mcp-server");
     Ok(command)
 }

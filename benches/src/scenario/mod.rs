@@ -3,6 +3,7 @@
 mod batches;
 mod claims;
 mod embedded;
+mod exec;
 mod growth;
 mod latency;
 mod lookups;
@@ -121,11 +122,13 @@ pub enum Scenario {
     Memory,
     /// What the MCP proxy adds.
     Mcp,
+    /// What `recibo exec` adds.
+    Exec,
 }
 
 impl Scenario {
     /// In the order in which they run: `reopen` and `memory` use the ledger of `growth`.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Overhead,
         Self::Claims,
         Self::Batches,
@@ -136,6 +139,7 @@ impl Scenario {
         Self::Reopen,
         Self::Memory,
         Self::Mcp,
+        Self::Exec,
     ];
 
     /// Its name in tables and file names.
@@ -151,6 +155,7 @@ impl Scenario {
             Self::Reopen => "reopen",
             Self::Memory => "memory",
             Self::Mcp => "mcp",
+            Self::Exec => "exec",
         }
     }
 
@@ -169,6 +174,7 @@ impl Scenario {
             Self::Reopen => reopen::run(bench, &mut report),
             Self::Memory => memory::run(bench, &mut report),
             Self::Mcp => mcp::run(bench, &mut report),
+            Self::Exec => exec::run(bench, &mut report),
         }?;
         let (before, after) = (before * 100.0, probe::others_busy()? * 100.0);
         report.note(format!("CPU that others used before and after: {before:.0} %, {after:.0} %"));

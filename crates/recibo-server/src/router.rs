@@ -23,6 +23,9 @@ pub(crate) const BEARER: &str = "api_key";
 const DESCRIPTION: &str = "\
 An append-only receipt ledger for the tool calls of LLM agents.
 
+A process of the owner of the data folder may leave the API key out on the socket in that folder \
+(`service.sock`): there its roles are `adapter` and `reader`, its namespace `default`.
+
 Patterns and lengths are those of decoded ids. Unknown members of bodies and unknown query \
 parameters are refused; `null` stands for an optional member that is left out.
 

@@ -20,7 +20,7 @@ use crate::command::Done;
 use crate::data::{self, Knobs};
 use crate::duration;
 use crate::failure::Failure;
-use crate::service::{self, READY, ServiceNote, version};
+use crate::service::{self, READY, ServiceNote, Turn, version};
 
 pub use on_demand::detach;
 
@@ -99,17 +99,21 @@ async fn run_for_people(args: Args) -> Result<Done, Failure> {
     if let Some(cause) = store.read_only_cause() {
         tracing::error!(%cause, "the ledger is open for reading only; writes are answered 503");
     }
-    let tcp = match bind(args.listen).await {
-        Ok(tcp) => tcp,
-        Err(failure) => return Err(closing(store, failure).await),
-    };
+    let served = serve_people(&store, &args, descriptors, turn, &mut asked).await;
+    ended(store, served).await
+}
+
+async fn serve_people(
+    store: &Store,
+    args: &Args,
+    descriptors: u64,
+    turn: Option<Turn>,
+    asked: &mut Asked,
+) -> Result<(), Failure> {
+    let tcp = bind(args.listen).await?;
     let address = tcp
         .local_addr()
-        .map_err(|error| Failure::said(format!("cannot see the own address: {error}")));
-    let address = match address {
-        Ok(address) => address,
-        Err(failure) => return Err(closing(store, failure).await),
-    };
+        .map_err(|error| Failure::said(format!("cannot see the own address: {error}")))?;
     let unix = match service::listen(&absolute(&args.data)?) {
         Ok(unix) => Some(unix),
         Err(error) => {
@@ -129,10 +133,7 @@ async fn run_for_people(args: Args) -> Result<Done, Failure> {
         Ok(note) => Some(note),
         // Commands on the folder then read it themselves.
         Err(_) if store.read_only_cause().is_some() => None,
-        Err(error) => {
-            let failure = data::cannot("write", &args.data.join(SERVICE_FILE), &error);
-            return Err(closing(store, failure).await);
-        }
+        Err(error) => return Err(unwritable(&args.data, &error)),
     };
     let app = App::new(store.clone(), args.settings(descriptors), data::entropy());
     let url = format!("http://{address}");
@@ -140,15 +141,13 @@ async fn run_for_people(args: Args) -> Result<Done, Failure> {
     tracing::info!(%url, data = %args.data.display(), events = store.size(), "listening");
     // Whoever waited for it finds this service.
     drop(turn);
-    let asked = async {
+    let over = async {
         asked.next().await;
         if let Some(note) = &note {
             note.withdraw();
         }
     };
-    let result = serve(Listeners { tcp: Some(tcp), unix }, app, asked).await;
-    drop(note);
-    ended(store, result).await
+    serve(Listeners { tcp: Some(tcp), unix }, app, over).await.map_err(stopped)
 }
 
 /// A service that a command has started which needed it, and which ends by itself.
@@ -157,19 +156,31 @@ async fn run_on_demand(args: Args) -> Result<Done, Failure> {
     make_folder(&folder).map_err(|error| data::cannot("make", &folder, &error))?;
     let log = log::Bounded::open(&folder)?;
     log::start(args.log.as_deref(), log::To::File(log.clone()))?;
+    let store = on_demand::open(&folder, args.knobs()).await?;
+    let mut turn = None;
+    let served = serve_on_demand(&store, &args, &folder, &log, &mut turn).await;
+    let done = ended(store, served).await;
+    // The next one is started once the ledger is closed.
+    drop(turn);
+    done
+}
+
+/// Takes the turn where nobody needs the service any more.
+async fn serve_on_demand(
+    store: &Store,
+    args: &Args,
+    folder: &Path,
+    log: &log::Bounded,
+    turn: &mut Option<Turn>,
+) -> Result<(), Failure> {
     let descriptors = limits::raise_descriptors();
     let mut asked = Asked::listen()?;
-    let store = on_demand::open(&folder, args.knobs()).await?;
-    let (unix, socket) = match service::listen(&folder) {
-        Ok(unix) => unix,
-        Err(error) => {
-            let failure = Failure::advised(
-                format!("no socket can be made for {}: {error}", folder.display()),
-                "start a service there with `recibo serve`, or open the ledger with --alone",
-            );
-            return Err(closing(store, failure).await);
-        }
-    };
+    let (unix, socket) = service::listen(folder).map_err(|error| {
+        Failure::advised(
+            format!("no socket can be made for {}: {error}", folder.display()),
+            "start a service there with `recibo serve`, or open the ledger with --alone",
+        )
+    })?;
     let url = format!("{UNIX}{}", socket.display());
     let note = ServiceNote {
         url: url.clone(),
@@ -178,34 +189,22 @@ async fn run_on_demand(args: Args) -> Result<Done, Failure> {
         socket: Some(socket),
         on_demand: true,
     };
-    let note = match note.leave(&folder) {
-        Ok(note) => note,
-        Err(error) => {
-            let failure = data::cannot("write", &folder.join(SERVICE_FILE), &error);
-            return Err(closing(store, failure).await);
-        }
-    };
+    let note = note.leave(folder).map_err(|error| unwritable(folder, &error))?;
     let app = App::new(store.clone(), args.settings(descriptors), data::entropy());
     announce(&url);
-    on_demand::let_go_of_the_starter(&log);
+    on_demand::let_go_of_the_starter(log);
     tracing::info!(%url, version = version::OWN, events = store.size(), "listening");
     let idle_exit = Duration::from_millis(args.idle_exit);
-    let mut turn = None;
     let over = async {
         tokio::select! {
             () = asked.next() => note.withdraw(),
-            taken = on_demand::idle(&app, &folder, &note, idle_exit) => turn = Some(taken),
+            taken = on_demand::idle(&app, folder, &note, idle_exit) => *turn = Some(taken),
             () = on_demand::is_lost(&note) => {
                 tracing::warn!("files of the folder were taken away: the service ends");
             }
         }
     };
-    let result = serve(Listeners { tcp: None, unix: Some(unix) }, app.clone(), over).await;
-    drop(note);
-    let done = ended(store, result).await;
-    // The next one is started once the ledger is closed.
-    drop(turn);
-    done
+    serve(Listeners { tcp: None, unix: Some(unix) }, app.clone(), over).await.map_err(stopped)
 }
 
 impl Args {
@@ -231,16 +230,11 @@ impl Args {
     }
 }
 
-/// Closes the store and says how the service has ended.
-async fn ended(store: Store, result: Result<(), ServeError>) -> Result<Done, Failure> {
+/// Closes the store, and says how the service has ended.
+async fn ended(store: Store, served: Result<(), Failure>) -> Result<Done, Failure> {
     let has_failed = store.has_failed();
     blocking(move || store.close()).await?;
-    result.map_err(|error| {
-        Failure::advised(
-            format!("the service stopped: {error}"),
-            "see its log; the next start reads what is true",
-        )
-    })?;
+    served?;
     if has_failed {
         return Err(Failure::said("the ledger could not be written"));
     }
@@ -248,11 +242,13 @@ async fn ended(store: Store, result: Result<(), ServeError>) -> Result<Done, Fai
     Ok(Done::silent())
 }
 
-/// Closes the store of a service that cannot start.
-async fn closing(store: Store, failure: Failure) -> Failure {
-    // A panic in there has been printed.
-    let _ = blocking(move || store.close()).await;
-    failure
+fn stopped(error: ServeError) -> Failure {
+    let detail = format!("the service stopped: {error}");
+    Failure::advised(detail, "see its log; the next start reads what is true")
+}
+
+fn unwritable(folder: &Path, error: &std::io::Error) -> Failure {
+    data::cannot("write", &folder.join(SERVICE_FILE), error)
 }
 
 fn absolute(folder: &Path) -> Result<PathBuf, Failure> {

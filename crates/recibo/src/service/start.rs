@@ -104,7 +104,7 @@ async fn start(folder: &Path) -> Result<(), Failure> {
         .current_dir("/")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
+        .stderr(Stdio::piped())
         .spawn()
         .map_err(|error| cannot(error.to_string()))?;
     let mut stdout = BufReader::new(child.stdout.take().expect("stdout is a pipe"));
@@ -112,8 +112,16 @@ async fn start(folder: &Path) -> Result<(), Failure> {
     let ready = timeout(START_PATIENCE, stdout.read_line(&mut said)).await;
     match ready {
         Ok(Ok(_)) if said.starts_with(READY) => return Ok(()),
-        // It died without a word: whoever finds none starts another one.
-        Ok(Ok(0)) => return Ok(()),
+        Ok(Ok(0)) => {
+            let mut words = Vec::new();
+            let mut stderr = child.stderr.take().expect("stderr is a pipe");
+            let _ = timeout(START_PATIENCE, stderr.read_to_end(&mut words)).await;
+            return match String::from_utf8_lossy(&words).trim() {
+                // It was killed: whoever finds none starts another one.
+                "" => Ok(()),
+                words => Err(cannot(words.to_owned())),
+            };
+        }
         Ok(Ok(_)) => {}
         Ok(Err(error)) => return Err(cannot(error.to_string())),
         Err(_) => return Err(cannot("it does not get ready".to_owned())),
