@@ -243,6 +243,18 @@ fn a_service_that_cannot_start_says_why_to_whoever_has_started_it() {
 }
 
 #[test]
+fn a_service_that_finds_no_address_leaves_the_one_that_runs_alone() {
+    let (_temp, data) = folder();
+    succeeds(&run(&data, "a"));
+    let running = services(&data);
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("an address");
+    let address = taken.local_addr().expect("an address").to_string();
+    let refused = recibo(&data, &["serve", "--listen", &address]);
+    fails(&refused, 1, &["cannot listen on", "--listen"]);
+    assert_eq!(services(&data), running);
+}
+
+#[test]
 fn status_and_stop_say_what_runs_and_start_nothing() {
     let (_temp, data) = folder();
     for arguments in [&["status"][..], &["stop"]] {

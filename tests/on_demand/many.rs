@@ -164,6 +164,8 @@ fn a_service_that_a_person_starts_takes_over_and_gives_back_under_live_proxies()
     for round in 0..rounds {
         let server = (round > 0).then(|| Server::start(&data));
         let serving = server.as_ref().map(Server::pid);
+        let address = server.as_ref().map(|server| server.api.url.replace("http://", ""));
+        let address = address.unwrap_or_default();
         thread::scope(|scope| {
             for (number, proxy) in proxies.iter_mut().enumerate() {
                 scope.spawn(move || {
@@ -174,10 +176,12 @@ fn a_service_that_a_person_starts_takes_over_and_gives_back_under_live_proxies()
                     }
                 });
             }
-            // Another person's service finds it taken.
+            // Another person's service finds it taken, also at the same address.
             if let Some(serving) = serving {
-                let second = super::recibo(&data, &["serve", "--listen", "127.0.0.1:0"]);
-                super::fails(&second, 1, &["a service runs on"]);
+                for address in ["127.0.0.1:0", &address] {
+                    let second = super::recibo(&data, &["serve", "--listen", address]);
+                    super::fails(&second, 1, &["a service runs on"]);
+                }
                 assert_eq!(services(&data), [serving]);
                 let parallel = exec(&data, &format!("p{round}")).output();
                 succeeds(&parallel.expect("the binary runs"));

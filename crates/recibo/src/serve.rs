@@ -12,7 +12,7 @@ use std::time::Duration;
 use recibo_api::client::UNIX;
 use recibo_server::{App, Listeners, SecretPolicy, ServeError, Settings, serve};
 use recibo_store::folder::{SERVICE_FILE, make_folder};
-use recibo_store::{Config, Store};
+use recibo_store::{Config, OpenError, Store};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -20,7 +20,7 @@ use crate::command::Done;
 use crate::data::{self, Knobs};
 use crate::duration;
 use crate::failure::Failure;
-use crate::service::{self, READY, ServiceNote, Turn, version};
+use crate::service::{self, Key, READY, ServiceNote, Turn, version};
 
 pub use on_demand::detach;
 
@@ -93,28 +93,34 @@ async fn run_for_people(args: Args) -> Result<Done, Failure> {
     log::start(args.log.as_deref(), log::To::Stderr)?;
     let descriptors = limits::raise_descriptors();
     let mut asked = Asked::listen()?;
+    // Before another service ends for this one.
+    let tcp = match bind(args.listen).await {
+        Ok(tcp) => tcp,
+        Err(failure) => return Err(runs_already(&args.data).await.unwrap_or(failure)),
+    };
     let turn = service::take_over(&args.data).await?;
     let (folder, knobs) = (args.data.clone(), args.knobs());
     let store = blocking(move || data::open_as_far_as_possible(&folder, knobs)).await??;
     if let Some(cause) = store.read_only_cause() {
         tracing::error!(%cause, "the ledger is open for reading only; writes are answered 503");
     }
-    let served = serve_people(&store, &args, descriptors, turn, &mut asked).await;
+    let settings = args.settings(descriptors);
+    let served = serve_people(&store, &args.data, settings, tcp, turn, &mut asked).await;
     ended(store, served).await
 }
 
 async fn serve_people(
     store: &Store,
-    args: &Args,
-    descriptors: u64,
+    folder: &Path,
+    settings: Settings,
+    tcp: TcpListener,
     turn: Option<Turn>,
     asked: &mut Asked,
 ) -> Result<(), Failure> {
-    let tcp = bind(args.listen).await?;
     let address = tcp
         .local_addr()
         .map_err(|error| Failure::said(format!("cannot see the own address: {error}")))?;
-    let unix = match service::listen(&absolute(&args.data)?) {
+    let unix = match service::listen(&absolute(folder)?) {
         Ok(unix) => Some(unix),
         Err(error) => {
             tracing::warn!(%error, "no socket in the folder; clients there use the address");
@@ -129,16 +135,16 @@ async fn serve_people(
         socket,
         on_demand: false,
     };
-    let note = match note.leave(&args.data) {
+    let note = match note.leave(folder) {
         Ok(note) => Some(note),
         // Commands on the folder then read it themselves.
         Err(_) if store.read_only_cause().is_some() => None,
-        Err(error) => return Err(unwritable(&args.data, &error)),
+        Err(error) => return Err(unwritable(folder, &error)),
     };
-    let app = App::new(store.clone(), args.settings(descriptors), data::entropy());
+    let app = App::new(store.clone(), settings, data::entropy());
     let url = format!("http://{address}");
     announce(&url);
-    tracing::info!(%url, data = %args.data.display(), events = store.size(), "listening");
+    tracing::info!(%url, data = %folder.display(), events = store.size(), "listening");
     // Whoever waited for it finds this service.
     drop(turn);
     let over = async {
@@ -249,6 +255,12 @@ fn stopped(error: ServeError) -> Failure {
 
 fn unwritable(folder: &Path, error: &std::io::Error) -> Failure {
     data::cannot("write", &folder.join(SERVICE_FILE), error)
+}
+
+/// That a person has started a service on the folder, if so.
+async fn runs_already(folder: &Path) -> Option<Failure> {
+    let other = service::join(folder, &Key::Adapter).await.ok()??;
+    (!other.note.on_demand).then(|| data::open_failure(folder, OpenError::InUse))
 }
 
 fn absolute(folder: &Path) -> Result<PathBuf, Failure> {
