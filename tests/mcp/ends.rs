@@ -3,6 +3,7 @@
 
 use std::process::Command;
 
+use recibo_adapter::now_ms;
 use recibo_tests::binary::Server;
 use serde_json::{Value, json};
 
@@ -94,8 +95,10 @@ fn a_late_answer_is_recorded_and_only_repeatable_tools_are_told_to_stop() {
     }
     assert_eq!(sorted(&server), ["1 timeout timeout", "2 timeout timeout"]);
     std::fs::write(gate, "").expect("a file");
+    let deadline_ms = now_ms() + 60_000;
     while sorted(&server) != ["1 ok -", "2 ok -"] {
         proxy.ask(&request(3, "ping", json!({})));
+        assert!(now_ms() < deadline_ms, "{:?}", sorted(&server));
     }
     let ended = proxy.end();
     assert_eq!(ended.rest, Vec::<String>::new(), "the host has its answers");

@@ -8,6 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use recibo_adapter::now_ms;
 use recibo_tests::binary::{self, Server};
 use serde_json::{Value, json};
 
@@ -104,7 +105,9 @@ impl Stage {
 
     /// Returns once the server has run so many calls.
     pub fn wait_for_effects(&self, count: usize) {
+        let deadline_ms = now_ms() + 60_000;
         while self.effects().len() < count {
+            assert!(now_ms() < deadline_ms, "{count} effects never come");
             std::thread::yield_now();
         }
     }

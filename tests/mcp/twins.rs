@@ -1,5 +1,6 @@
 //! Models that ask again: under new ids, for the same effect.
 
+use recibo_adapter::now_ms;
 use recibo_tests::binary::Server;
 use serde_json::{Value, json};
 
@@ -56,6 +57,30 @@ fn m10_a_charge_that_is_asked_for_again_takes_effect_once() {
     assert_eq!(stage.effects().len(), 2);
     proxy.end();
     assert_eq!(outcomes(&server), ["1 ok -", "4 ok -"]);
+}
+
+/// What the host has cancelled waits for nothing any more: its id is free, and nothing holds up the
+/// end of the session.
+#[test]
+fn a_call_that_is_cancelled_while_it_waits_ends_at_once() {
+    let stage = Stage::new();
+    let mut proxy = stage.start(&["--wait", "1h"]);
+    let gate = stage.path("gate");
+    let charge = |id: u64| call(id, "charge", json!({ "wait": gate }));
+    proxy.say(&charge(1));
+    stage.wait_for_effects(1);
+    proxy.say(&charge(2));
+    // By its answer the one before has been read.
+    assert!(receipt(&proxy.ask(&call(3, "other", json!({})))).is_some());
+    cancel(&mut proxy, 2);
+    let deadline_ms = now_ms() + 60_000;
+    while receipt(&proxy.ask(&call(2, "another", json!({})))).is_none() {
+        assert!(now_ms() < deadline_ms, "the id stays taken");
+    }
+    std::fs::write(&gate, "").expect("a file");
+    assert!(receipt(&proxy.hear_json()).is_some());
+    proxy.end();
+    assert_eq!(stage.effects().len(), 3);
 }
 
 /// The client gives up without a word.

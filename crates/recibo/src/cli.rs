@@ -31,7 +31,7 @@ pub enum Command {
     Serve(serve::Args),
     /// Make a ledger in a data folder
     Init(command::init::Args),
-    /// Say what runs on a data folder, and how its ledger is
+    /// Say what runs on a data folder, and how its ledger is; start nothing
     Status(command::status::Args),
     /// End the service on a data folder
     Stop(command::stop::Args),

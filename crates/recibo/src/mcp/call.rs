@@ -143,7 +143,11 @@ impl Request {
             if let Some(ticket) = ticket.take() {
                 ticket.release();
             }
-            verdict = session.admission.ask(&self.spec, true).await;
+            // If the question is dropped, what was granted meanwhile is reported as not sent.
+            verdict = tokio::select! {
+                verdict = session.admission.ask(&self.spec, true) => verdict,
+                () = session.calls.unwanted(&self.id) => Verdict::Refuse(refusal::closed().into()),
+            };
         }
         match verdict {
             Verdict::Run(grant) => Permit::Go(Some(grant)),

@@ -6,7 +6,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Mutex;
 
 use tokio::sync::mpsc::UnboundedSender;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use super::answer::Reading;
 use super::message::{Id, string};
@@ -20,6 +20,8 @@ const OTHERS_MAX: usize = 1 << 14;
 const OTHER_IDS_MAX: usize = 1 << 16;
 /// Calls whose outcome is recorded as unknown and whose answer is still waited for.
 const GIVEN_UP_MAX: usize = 1 << 10;
+/// Calls that wait for what the server has asked the host for, and the host may never bring.
+const INPUTS_MAX: usize = 1 << 10;
 
 /// What happens to a call after it was sent.
 pub enum Event {
@@ -188,6 +190,8 @@ struct Known {
 #[derive(Default)]
 pub struct Calls {
     inner: Mutex<Inner>,
+    /// Changes whenever a call is cancelled that was not sent.
+    cancelled: watch::Sender<()>,
     /// What is being told to the ledger of them.
     pub reports: Reports,
 }
@@ -314,6 +318,12 @@ impl Calls {
         inner.is_server_gone || inner.open.get(id).is_some_and(|open| open.phase == Phase::Claiming)
     }
 
+    /// Returns once the host has cancelled a call that was not sent.
+    pub async fn unwanted(&self, id: &Id) {
+        // The sender lives in this value.
+        let _ = self.cancelled.subscribe().wait_for(|_| !self.is_wanted(id)).await;
+    }
+
     /// It was not sent and will not be.
     pub fn forget(&self, id: &Id) {
         self.lock().open.remove(id);
@@ -332,6 +342,9 @@ impl Calls {
             }
             Some(open) => {
                 open.phase = Phase::Cancelled;
+                // Whoever is told looks into what is locked here.
+                drop(inner);
+                self.cancelled.send_replace(());
                 Cancel::Drop
             }
             None => {
@@ -366,14 +379,24 @@ impl Calls {
     }
 
     /// The call goes on when the host brings what it was asked for.
-    /// Nothing may be sent for it after this moment.
+    /// Nothing may be sent for it after this moment. Of too many such calls the one whose moment
+    /// comes first is forgotten, and so is one that waits for the same.
     pub fn park_input(&self, input: Input, events: Events, last_moment_ms: u64) {
         let mut inner = self.lock();
         if inner.is_server_gone {
             let _ = events.send(Event::Gone(inner.gone_class()));
             return;
         }
-        inner.inputs.insert(input, Parked { events, last_moment_ms });
+        let parked = Parked { events: events.clone(), last_moment_ms };
+        let mut forgotten = inner.inputs.insert(input, parked);
+        if inner.inputs.len() > INPUTS_MAX {
+            let first = inner.inputs.iter().min_by_key(|(_, parked)| parked.last_moment_ms);
+            let first = first.map(|(input, _)| input.clone());
+            forgotten = first.and_then(|input| inner.inputs.remove(&input));
+        }
+        if let Some(parked) = forgotten.filter(|parked| !parked.events.same_channel(&events)) {
+            let _ = parked.events.send(Event::Forgotten);
+        }
     }
 
     /// Who is to hear of a task.

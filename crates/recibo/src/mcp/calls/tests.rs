@@ -66,6 +66,27 @@ fn m03_an_id_that_was_answered_names_a_new_call() {
 }
 
 #[test]
+fn calls_that_wait_for_the_host_are_bounded() {
+    let calls = Calls::default();
+    let is_forgotten =
+        |heard: &mut UnboundedReceiver<Event>| matches!(heard.try_recv(), Ok(Event::Forgotten));
+    let park = |state: u64, last_moment_ms: u64| {
+        let (events, heard) = unbounded_channel();
+        let input: Input = ("pay".into(), "hash".into(), Some(state.to_string()));
+        calls.park_input(input, events, last_moment_ms);
+        heard
+    };
+    let mut all: Vec<_> = (0..1024).map(|state| park(state, 10_000 - state)).collect();
+    assert!(!all.iter_mut().any(is_forgotten));
+    // One more: the one that has the least time left goes. The same input twice: the newer stays.
+    let _more = park(5000, 20_000);
+    assert!(is_forgotten(&mut all[1023]));
+    let _again = park(7, 20_000);
+    assert!(is_forgotten(&mut all[7]));
+    assert!(!all.iter_mut().any(is_forgotten));
+}
+
+#[test]
 fn an_answer_to_another_request_is_never_taken_for_a_calls() {
     let calls = Calls::default();
     let ping = Id::read("1");
