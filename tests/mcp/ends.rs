@@ -276,15 +276,29 @@ fn a_session_that_ends_leaves_no_key_behind() {
 #[test]
 fn a_ledger_that_is_open_elsewhere_for_a_moment_is_waited_for() {
     let stage = Stage::new();
-    let mut first = stage.start(&[]);
+    let mut first = stage.start(&["--alone"]);
     assert!(receipt(&first.ask(&call(1, "echo", json!({"a": 1})))).is_some());
     // A host that starts its server anew does not wait for the end of the old one.
-    let mut second = stage.start(&[]);
+    let mut second = stage.start(&["--alone"]);
     second.say(&call(1, "echo", json!({"a": 2})));
     first.end();
     assert!(receipt(&second.hear_json()).is_some());
     let ended = second.end();
     assert!(!ended.stderr.contains("another process"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_ledger_that_another_process_keeps_holds_no_session_up() {
+    let stage = Stage::new();
+    let mut first = stage.start(&["--alone"]);
+    assert!(receipt(&first.ask(&call(1, "echo", json!({"a": 1})))).is_some());
+    let mut second = stage.start(&[]);
+    // The first one is there all the time.
+    assert!(second.ask(&request(1, "tools/list", json!({})))["result"]["tools"].is_array());
+    first.end();
+    assert!(receipt(&second.ask(&call(2, "echo", json!({"a": 2})))).is_some());
+    let ended = second.end();
+    assert!(ended.stderr.contains("not there yet"), "{}", ended.stderr);
 }
 
 #[test]

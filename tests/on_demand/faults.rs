@@ -173,6 +173,31 @@ fn a_ledger_that_is_put_aside_is_not_kept_by_its_service() {
     succeeds(&run(&data, "a"));
 }
 
+/// Whoever has started a service may die before it is ready, and others start one meanwhile.
+#[test]
+fn of_two_services_that_are_started_at_once_one_stays_and_is_found() {
+    let (_temp, data) = folder();
+    succeeds(&run(&data, "a"));
+    succeeds(&recibo(&data, &["stop"]));
+    for round in 0..5 {
+        let mut orphans: Vec<_> = (0..3)
+            .map(|_| {
+                let mut orphan = command(&data);
+                orphan.args(["serve", "--on-demand", "--data"]).arg(&data);
+                orphan.stdout(Stdio::null()).stderr(Stdio::null());
+                orphan.spawn().expect("the binary runs")
+            })
+            .collect();
+        succeeds(&run(&data, &format!("b{round}")));
+        let pid = u32::try_from(status(&data)["pid"].as_u64().expect("a pid")).expect("a pid");
+        until("the others end", || services(&data) == [pid]);
+        succeeds(&recibo(&data, &["stop"]));
+        for orphan in &mut orphans {
+            orphan.wait().expect("it ends");
+        }
+    }
+}
+
 #[test]
 fn a_ledger_that_one_process_has_alone_for_a_moment_is_waited_for() {
     let (temp, data) = folder();

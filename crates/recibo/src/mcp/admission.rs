@@ -2,6 +2,7 @@
 //! on without one: tools can be listed while calls are refused, and a ledger that comes back is
 //! found again.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -23,6 +24,9 @@ use crate::target::Target;
 
 /// How long a session that has ended waits for its key to be wiped.
 const SCOPE_CLOSE: Duration = Duration::from_secs(2);
+
+/// How long the start of a server waits for the ledger: hosts give up one that says nothing.
+const OPEN_WAIT: Duration = Duration::from_secs(5);
 
 /// How long a ledger that another process has open is waited for, and how often it is tried.
 const IN_USE_WAIT: Duration = Duration::from_secs(2);
@@ -74,9 +78,20 @@ impl Admission {
     ///
     /// # Errors
     /// Where no ledger will ever be found: the command line or the key is wrong.
-    pub async fn open(&self) -> Result<(), Failure> {
-        match self.scope().await {
-            Ok(_) => Ok(()),
+    pub async fn open(self: &Arc<Self>) -> Result<(), Failure> {
+        let this = self.clone();
+        // It goes on beside the session: a search that is dropped would leave a service starting that
+        // nobody waits for, while another search starts a second one.
+        let search = tokio::spawn(async move { this.scope().await.map(drop) });
+        let found = match timeout(OPEN_WAIT, search).await {
+            Ok(found) => found.unwrap_or_else(|_| Err(Failure::said("the search broke"))),
+            Err(_) => {
+                tell("the ledger is not there yet; tool calls wait for it");
+                Ok(())
+            }
+        };
+        match found {
+            Ok(()) => Ok(()),
             Err(failure @ (Failure::Usage { .. } | Failure::Refused { .. })) => Err(failure),
             Err(failure) => {
                 tell_failure(&failure);

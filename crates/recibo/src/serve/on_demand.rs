@@ -31,8 +31,12 @@ const FOUND_EVERY: Duration = Duration::from_secs(1);
 pub fn detach() {
     // By hand in a terminal it leads a group already, and stays in its session.
     let _ = rustix::process::setsid();
-    let Ok(files) = std::fs::read_dir("/proc/self/fd") else { return };
-    let numbers = files.flatten().filter_map(|file| file.file_name().to_str()?.parse().ok());
+    let files = std::fs::read_dir("/proc/self/fd").or_else(|_| std::fs::read_dir("/dev/fd"));
+    let numbers = files
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|file| file.file_name().to_str()?.parse().ok());
     let inherited: Vec<RawFd> = numbers.filter(|number| *number > 2).collect();
     for number in inherited {
         // The one that has listed them is closed already.
@@ -58,6 +62,7 @@ pub async fn open(folder: &Path, knobs: Knobs) -> Result<Store, Failure> {
         let path = folder.to_owned();
         match blocking(move || data::open_writable(&path, knobs)).await? {
             Err(Failure::InUse { .. }) if Instant::now() < deadline => sleep(IN_USE_POLL).await,
+            // Also that another service was faster, which stays.
             result => return result,
         }
     }

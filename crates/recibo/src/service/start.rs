@@ -50,7 +50,11 @@ pub async fn join_or_start(folder: &Path, key: &Key) -> Result<Joined, Failure> 
                     return Err(gone_again(folder));
                 }
                 starts += 1;
-                start(folder).await?;
+                match start(folder).await {
+                    // One that was started before, by a process that has died since, was faster.
+                    Err(_) if joins(folder, key).await => {}
+                    result => result?,
+                }
                 drop(turn);
             }
             Ok(None) if Instant::now() > deadline => return Err(kept(folder)),
@@ -58,6 +62,10 @@ pub async fn join_or_start(folder: &Path, key: &Key) -> Result<Joined, Failure> 
             Err(error) => return Err(cannot_lock(folder, &error)),
         }
     }
+}
+
+async fn joins(folder: &Path, key: &Key) -> bool {
+    join(folder, key).await.is_ok_and(|joined| joined.is_some())
 }
 
 /// Whether it stays as it is: an older one gives way, if no person has started it.
