@@ -2,7 +2,7 @@
 //! alone.
 
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -93,14 +93,18 @@ pub fn open_as_far_as_possible(folder: &Path, knobs: Knobs) -> Result<Store, Fai
 }
 
 /// A ledger that has room for nothing is better opened for reading than stopped by its first
-/// write. The file grows by a megabyte or more at a time.
+/// write. The file grows by a megabyte or more at a time. Processes that start at the same
+/// instant all look, so the file that is tried has no name.
 fn room_to_write(folder: &Path) -> Result<(), OpenError> {
     if !has_ledger(folder)? {
         return Ok(());
     }
-    let path = folder.join("room.new");
-    let wrote = write_private(&path, &vec![0; ROOM_BYTES]);
-    wrote.and_then(|()| fs::remove_file(&path)).map_err(|source| OpenError::Io { path, source })
+    let tried = || {
+        let mut file = tempfile::tempfile_in(folder)?;
+        file.write_all(&vec![0; ROOM_BYTES])?;
+        file.sync_all()
+    };
+    tried().map_err(|source| OpenError::Io { path: folder.to_owned(), source })
 }
 
 fn try_open(folder: &Path, knobs: Knobs) -> Result<Store, OpenError> {

@@ -44,6 +44,21 @@ fn a_key_file_left_by_a_crash_before_the_store_knew_it_is_made_known() {
 }
 
 #[test]
+fn processes_that_look_for_room_at_the_same_instant_do_not_meet() {
+    let temp = tempfile::tempdir().unwrap();
+    try_open(temp.path(), Knobs::default()).unwrap().close();
+    let before = fs::read_dir(temp.path()).unwrap().count();
+    std::thread::scope(|scope| {
+        let looks = || (0..20).try_for_each(|_| room_to_write(temp.path()));
+        let looking: Vec<_> = (0..4).map(|_| scope.spawn(looks)).collect();
+        for one in looking {
+            one.join().unwrap().unwrap();
+        }
+    });
+    assert_eq!(fs::read_dir(temp.path()).unwrap().count(), before);
+}
+
+#[test]
 fn another_admin_key_is_made_only_on_request_and_then_always() {
     let temp = tempfile::tempdir().unwrap();
     open(temp.path(), Knobs::default()).unwrap().close();
